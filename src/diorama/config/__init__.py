@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Typed, frozen, torch-free configs: what a run is, written once and read by every verb."""
+
+from diorama.config.base import Config, from_plain, to_plain
+from diorama.config.data import DataConfig
+from diorama.config.optim import OptimConfig
+from diorama.config.trainer import LogConfig, ModelConfig, PipelineConfig, TrainerConfig
+
+__all__ = [
+    "Config",
+    "DataConfig",
+    "LogConfig",
+    "ModelConfig",
+    "OptimConfig",
+    "PipelineConfig",
+    "TrainerConfig",
+    "from_plain",
+    "to_plain",
+]

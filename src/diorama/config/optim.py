@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Optimiser and learning-rate settings, shared or per parameter group."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from diorama.config.base import Config
+
+
+@dataclass(frozen=True)
+class OptimConfig(Config):
+    """One optimiser recipe; a method with several recipes overrides `group`."""
+
+    optimizer: Literal["adam", "adamw", "radam"] = "adam"
+    """Update rule."""
+    lr: float = 5e-4
+    """Learning rate at the start (after warm-up)."""
+    lr_final: float = 5e-5
+    """Learning rate at the end of a log-linear or cosine schedule, and after decay_steps of an
+    exponential one."""
+    schedule: Literal["constant", "log-linear", "exponential", "multi-step", "cosine"] = (
+        "log-linear"
+    )
+    """Shape of the decay: log-linear and cosine stop at lr_final, exponential keeps falling."""
+    decay_steps: int | None = None
+    """Steps that the decay takes; unset means until the end of training."""
+    milestones: tuple[float, ...] = (0.5, 0.75, 0.9)
+    """With multi-step: fractions of the decay at which the rate is multiplied by gamma."""
+    gamma: float = 0.33
+    """With multi-step: the factor at each milestone."""
+    warmup_steps: int = 0
+    """Steps over which the rate rises to the schedule's value."""
+    warmup_factor: float = 0.01
+    """Factor on the rate at step 0 of the warm-up (the delay multiplier of a log-linear one)."""
+    warmup: Literal["linear", "sine"] = "linear"
+    """Shape of the warm-up; sine is the delay of the mip-NeRF family."""
+    beta1: float = 0.9
+    """Decay of the first moment."""
+    beta2: float = 0.999
+    """Decay of the second moment."""
+    eps: float = 1e-8
+    """Added to the root of the second moment."""
+    weight_decay: float = 0.0
+    """Weight decay (decoupled with adamw, L2 otherwise)."""
+    clip_norm: float | None = None
+    """Gradients are scaled down to this norm; unset never clips."""
+    accumulate: int = 1
+    """Batches whose gradients are averaged before each optimiser step."""
+
+    def group(self, name: str) -> "OptimConfig":
+        """The recipe of the parameter group `name`; one for all unless a method overrides it."""
+        del name
+        return self

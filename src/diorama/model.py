@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every method gives the engine, the exporters and the viewer: the Model interface."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from diorama.cameras import Cameras
+from diorama.config import ModelConfig
+from diorama.data.scene import Scene
+
+
+@dataclass(frozen=True)
+class RenderOutput:
+    """One rendered image; `depth` is z-depth in the scene's normalised frame."""
+
+    rgb: Float[Tensor, "H W 3"]
+    depth: Float[Tensor, "H W"]
+    alpha: Float[Tensor, "H W"]
+    normal: Float[Tensor, "H W 3"] | None = None
+    extras: dict[str, Tensor] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TrainingCallback:
+    """A function the trainer calls around its steps, every `every` steps."""
+
+    where: Literal["before-step", "after-step", "after-training"]
+    call: Callable[[int], None]
+    every: int = 1
+
+
+class Model(nn.Module):
+    """Base of every method's model.
+
+    The trainer calls, per step: `forward(batch, step, generator)`, `get_metrics_dict`,
+    `get_loss_dict`. Everything else in Diorama sees `render(camera)` only.
+    `max_steps` is set by the trainer before the first step (and again when a time budget fixes
+    it) for what the model itself schedules.
+    """
+
+    max_steps: int = 1
+
+    def __init__(self, config: ModelConfig, scene: Scene):
+        super().__init__()
+        self.config = config
+        self.scene = scene
+
+    def forward(self, batch: Any, step: int, generator: torch.Generator) -> dict[str, Tensor]:
+        """Outputs of one training batch; all randomness comes from `generator`."""
+        raise NotImplementedError
+
+    def get_loss_dict(self, outputs: dict[str, Tensor], batch: Any) -> dict[str, Tensor]:
+        """Named loss terms; the trainer minimises their sum."""
+        raise NotImplementedError
+
+    def get_metrics_dict(self, outputs: dict[str, Tensor], batch: Any) -> dict[str, Tensor]:
+        """Named scalars to watch; `psnr` (of this batch) is shown in the progress bar."""
+        raise NotImplementedError
+
+    def get_param_groups(self) -> dict[str, list[nn.Parameter]]:
+        """Parameters by the group name that `OptimConfig.group` knows."""
+        return {"all": list(self.parameters())}
+
+    def get_callbacks(self) -> list[TrainingCallback]:
+        """What must happen around steps (grid updates, densification, ...)."""
+        return []
+
+    def render(self, camera: Cameras) -> RenderOutput:
+        """The view of one camera (a `Cameras` of length 1)."""
+        raise NotImplementedError
+
+    @property
+    def background(self) -> Float[Tensor, "3"]:
+        """The colour behind the scene in `render`; ground truth is blended over it too."""
+        return torch.ones(3)
+
+    def next_num_rays(self, num_rays: int) -> int:
+        """Rays of the next batch; methods with a sample budget override it."""
+        return num_rays
+
+    def dead_start(self, step: int) -> str | None:
+        """A sentence if training got stuck at its start and must be re-seeded, else None."""
+        del step
+        return None
+
+    def reinitialize(self, generator: torch.Generator) -> None:
+        """Draw new initial weights after a dead start (buffers included)."""
+        raise NotImplementedError
