@@ -1,0 +1,52 @@
+# make demo: sets up, trains a scene, shows pixels.   make test: sets up, runs the fast tests.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.diorama-is-set-up
+INPUTS := pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*.cpp csrc/*.h)
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
+PY_FILES := src tests tools benchmarks $(wildcard examples)
+CXX_FILES := $(wildcard csrc/*.cpp csrc/*.h)
+
+.PHONY: demo test test-slow check format bench setup venv clean
+
+demo: setup
+	$(BIN)/diorama demo
+
+test: setup
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: setup
+	$(BIN)/python -m pytest -m slow
+
+check: setup
+	$(BIN)/ruff format --check $(PY_FILES)
+	$(BIN)/ruff check $(PY_FILES)
+	$(BIN)/basedpyright
+	$(BIN)/clang-format --dry-run -Werror $(CXX_FILES)
+	$(BIN)/python tools/stub.py --check
+	$(BIN)/python tools/layers.py
+
+format: setup
+	$(BIN)/ruff format $(PY_FILES)
+	$(BIN)/ruff check --fix $(PY_FILES)
+	$(BIN)/clang-format -i $(CXX_FILES)
+	$(BIN)/python tools/stub.py
+
+bench: setup
+	@for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
+
+setup venv: $(STAMP)
+
+# Two steps, because the package is built without build isolation: isolated, every build would
+# bring its own copy of nanobind at a new path and compile everything again.
+$(STAMP): $(INPUTS) | $(BIN)/python
+	@echo "Setting up .venv (the first time this downloads torch and other packages)"
+	@$(PIP) scikit-build-core nanobind cmake ninja
+	@$(PIP) --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+$(BIN)/python:
+	$(PYTHON) -m venv .venv
+
+clean:
+	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis src/diorama/_native/*.so
