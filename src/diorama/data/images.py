@@ -2,6 +2,7 @@
 """Image, mask and depth files as tensors, and their exact reduction by area."""
 
 import struct
+import warnings
 import zlib
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,10 @@ __all__ = ["MAX_PIXELS", "image_size", "read_depth", "read_image", "read_mask", 
 
 MAX_PIXELS = 178_000_000
 """Larger images are refused: they are decompression bombs or belong downscaled on disk."""
+
+# Pillow warns of odd EXIF blocks and of large images; both are dealt with here, and a data set of
+# a thousand such photographs would bury the one line that matters.
+warnings.filterwarnings("ignore", module=r"PIL\.")
 
 # What Pillow is known to raise for files that lie about themselves, beside its own errors.
 _CORRUPT = (
@@ -165,14 +170,14 @@ def _is_deep_png(image: Image.Image) -> bool:
 def _deep_png(path: Path, image: Image.Image) -> np.ndarray:
     """A 16-bit colour PNG at its full depth; the Pillow image if there is no decoder for it."""
     import av
+    from av.error import FFmpegError
 
+    layout = "rgb48le" if image.mode == "RGB" else "rgba64le"
     try:
         # An open file, because FFmpeg gives names with '%' or ':' a meaning of its own.
-        with path.open("rb") as file, av.open(file, format="png_pipe") as container:
-            frame = next(container.decode(video=0))
-            assert isinstance(frame, av.VideoFrame)
-            return frame.to_ndarray(format="rgba64le" if image.mode != "RGB" else "rgb48le")
-    except (av.error.FFmpegError, ValueError, StopIteration):
+        with path.open("rb") as file, av.open(file, "r", format="png_pipe") as container:
+            return next(container.decode(video=0)).to_ndarray(format=layout)
+    except (FFmpegError, ValueError, StopIteration):
         return _colour_array(image, path)
 
 

@@ -2,6 +2,7 @@
 """Images at a new size: colours by exact area averaging, depths by picking pixels."""
 
 import math
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Float, UInt8
@@ -19,10 +20,15 @@ def resize_area(image: UInt8[Tensor, "H W *C"], width: int, height: int) -> UInt
     if image.shape[:2] == (height, width):
         return image
     has_alpha = image.ndim == 3 and image.shape[2] == 4
-    values = image.float()
-    if has_alpha:
-        values[..., :3] *= values[..., 3:] / 255
-    values = _area_mean(_area_mean(values, height, 0), width, 1)
+
+    def weighted(rows: Tensor) -> Tensor:
+        values = rows.float()
+        if has_alpha:
+            values[..., :3] *= values[..., 3:] / 255
+        return values
+
+    # Rows first and converted as they are taken: the whole image never exists in floats.
+    values = _area_mean(_area_mean(image, height, 0, weighted), width, 1, _unchanged)
     if has_alpha:
         alpha = values[..., 3:] / 255
         values[..., :3] = torch.where(alpha > 0, values[..., :3] / alpha.clamp(min=1e-6), 0.0)
@@ -39,17 +45,21 @@ def resize_nearest(values: Float[Tensor, "H W"], width: int, height: int) -> Flo
     return values[rows][:, columns]
 
 
-def _area_mean(values: Tensor, size: int, axis: int) -> Tensor:
+def _unchanged(values: Tensor) -> Tensor:
+    return values
+
+
+def _area_mean(values: Tensor, size: int, axis: int, prepare: Callable[[Tensor], Tensor]) -> Tensor:
     """Mean over `size` equal spans of one axis; a span's end pixels count by their overlap."""
     old = values.shape[axis]
     edges = torch.arange(size + 1, dtype=torch.float64) * old / size
     first = edges[:-1].floor().long()
+    shape = [size if i == axis else 1 for i in range(values.ndim)]
     result = torch.zeros(())
     for tap in range(math.ceil(old / size) + 1):
         index = first + tap
         overlap = torch.minimum(edges[1:], index + 1.0) - torch.maximum(edges[:-1], index.double())
-        weight = (overlap.clamp(min=0) * size / old).to(values.dtype)
-        shape = [size if i == axis else 1 for i in range(values.ndim)]
-        taken = values.index_select(axis, index.clamp(max=old - 1))
-        result = taken.mul_(weight.view(shape)).add_(result)
+        weight = (overlap.clamp(min=0) * size / old).float().view(shape)
+        taken = prepare(values.index_select(axis, index.clamp(max=old - 1)))
+        result = taken.mul_(weight).add_(result)
     return result

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training rays with the pixels they must match, drawn anew from the step number each time."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int, UInt8
+from torch import Tensor
+
+from diorama.cameras import Cameras, Rays
+from diorama.config import DataConfig
+from diorama.data.image_store import GIGABYTE, ImageStore
+from diorama.data.resident_window import ResidentWindow
+from diorama.data.scene import Scene
+from diorama.errors import UserError
+
+_WINDOW_SHARE = 0.9
+"""Of the cache, when the training images do not fit it; the rest keeps held-out images."""
+
+
+@dataclass(frozen=True)
+class RayBatch:
+    """R training rays and what was photographed along them."""
+
+    rays: Rays
+    pixels: Float[Tensor, "R 4"]
+    """Straight red, green, blue and alpha in 0..1."""
+    weights: Float[Tensor, " R"]
+    """The loss mask: 1 where a pixel counts (everywhere, without masks), 0 where it does not."""
+    image_index: Int[Tensor, " R"]
+    """Index of the frame in the scene."""
+    xy: Float[Tensor, "R 2"]
+    """Pixel coordinates; centres are at +0.5."""
+    depth: Float[Tensor, " R"] | None
+    """z-depth in the normalised frame, 0 where unknown; None if no image has depth."""
+
+    def to(self, device: torch.device | str) -> "RayBatch":
+        """The same batch on another device."""
+        return RayBatch(
+            rays=self.rays.to(device),
+            pixels=self.pixels.to(device),
+            weights=self.weights.to(device),
+            image_index=self.image_index.to(device),
+            xy=self.xy.to(device),
+            depth=None if self.depth is None else self.depth.to(device),
+        )
+
+
+class RayDataManager:
+    """Batches of random pixels; a batch is a function of (seed, step, num_rays) and nothing else.
+
+    Each training image is equally likely, and so is each pixel within it. Pixels that a mask
+    excludes are drawn too and get weight 0: the number of rays stays what was asked for, and a
+    method may still use them. Training images that exceed `cache_gb` pass through a
+    `ResidentWindow`, which is a function of the step as well.
+    """
+
+    def __init__(
+        self,
+        config: DataConfig,
+        scene: Scene,
+        seed: int = 0,
+        device: torch.device | str = "cpu",
+    ):
+        _check(config, scene)
+        self.config = config
+        self.scene = scene
+        self.seed = seed
+        self.device = torch.device(device)
+        self.num_rays = config.rays
+        cache = int(config.cache_gb * GIGABYTE)
+        train = scene.splits["train"]
+        self._window = ResidentWindow(scene, train, cache, _seed_of(seed, "order"))
+        if not self._window.holds_all:
+            share = int(cache * _WINDOW_SHARE)
+            self._window = ResidentWindow(scene, train, share, _seed_of(seed, "order"))
+        self.store = ImageStore(scene, max(0, cache - self._window.reserved_bytes) / GIGABYTE)
+
+    def next_train(self, step: int) -> RayBatch:
+        """The batch of a step, `num_rays` long."""
+        self._window.advance(step)
+        generator = torch.Generator().manual_seed(_seed_of(self.seed, step))
+        slots = self._draw_slots(generator)
+        image_index = self._window.image_of_slot[slots]
+        size = self.scene.cameras.size[image_index]
+        corner, extent = self._crop(size, step)
+        fraction = torch.rand((self.num_rays, 2), generator=generator)
+        # The product may round up to the extent itself, which is one pixel too far.
+        pixel = corner + torch.minimum((fraction * extent).long(), extent - 1)
+        rgba, mask, depth = self._window.gather(slots, pixel[:, 1] * size[:, 0] + pixel[:, 0])
+        xy = pixel + 0.5
+        weights = torch.ones(self.num_rays) if mask is None else mask / 255
+        rays = self.scene.cameras.rays(image_index, xy.to(self.scene.cameras.intrinsics))
+        batch = RayBatch(rays, rgba / 255, weights, image_index, xy, depth)
+        return batch if self.device.type == "cpu" else batch.to(self.device)
+
+    def _draw_slots(self, generator: torch.Generator) -> Int[Tensor, " R"]:
+        num_slots = self._window.capacity
+        if self.config.sampling == "per-image":
+            return torch.randint(num_slots, (1,), generator=generator).expand(self.num_rays)
+        return torch.randint(num_slots, (self.num_rays,), generator=generator)
+
+    def _crop(
+        self, size: Int[Tensor, "R 2"], step: int
+    ) -> tuple[Int[Tensor, "R 2"] | int, Int[Tensor, "R 2"]]:
+        """Corner and extent of the pixels in use: in the first steps, the centre of the image."""
+        if step >= self.config.precrop_steps:
+            return 0, size
+        half = (size // 2 * self.config.precrop_fraction).long()
+        return size // 2 - half, (2 * half).clamp(min=1)
+
+    def eval_indices(self, split: str) -> tuple[int, ...]:
+        """Frame indices of a split."""
+        if split not in self.scene.splits:
+            raise ValueError(f"split must be one of {', '.join(self.scene.splits)}, got {split}")
+        return self.scene.splits[split]
+
+    def eval_image(self, split: str, k: int) -> tuple[Cameras, UInt8[Tensor, "H W 4"]]:
+        """Camera and picture of the k-th image of a split."""
+        index = self.eval_indices(split)[k]
+        return self.scene.cameras[index].to(self.device), self.store.rgba(index).to(self.device)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a batch depends on beside the step."""
+        return {"seed": self.seed, "num_rays": self.num_rays}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on as the manager that wrote this state; the data set must be the same."""
+        if int(state["seed"]) != self.seed:
+            raise ValueError(f"the state is of seed {state['seed']}, this manager of {self.seed}")
+        self.num_rays = int(state["num_rays"])
+
+
+def _seed_of(seed: int, what: int | str) -> int:
+    """A well-mixed seed; neighbouring steps and seeds give unrelated streams."""
+    digest = hashlib.blake2b(f"rays {seed} {what}".encode(), digest_size=4).digest()
+    return int.from_bytes(digest, "little")
+
+
+def _check(config: DataConfig, scene: Scene) -> None:
+    if not scene.splits["train"]:
+        raise UserError(
+            f"{scene.root}: no image is left for training;"
+            " change --data.split or --data.eval-every."
+        )
+    if not config.cache_gb > 0:
+        raise UserError(f"--data.cache-gb must be above 0, got {config.cache_gb}.")
+    if config.rays < 1:
+        raise UserError(f"--data.rays must be at least 1, got {config.rays}.")
+    if not 0 < config.precrop_fraction <= 1:
+        raise UserError(
+            f"--data.precrop-fraction must be above 0 and at most 1, got {config.precrop_fraction}."
+        )
