@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options that make no sense, refused before anything is read or written."""
+
+from diorama.config import TrainerConfig
+from diorama.errors import UserError
+
+
+def check_config(config: TrainerConfig) -> None:
+    """Raise a `UserError` naming the first flag whose value cannot be meant."""
+    at_least = {
+        "--max-steps": (config.max_steps, 1),
+        "--optim.accumulate": (config.optim.accumulate, 1),
+        "--log.every": (config.log.every, 1),
+        "--log.save-every": (config.log.save_every, 1),
+        "--log.keep": (config.log.keep, 1),
+        "--log.eval-every": (config.log.eval_every, 0),
+        "--log.eval-images": (config.log.eval_images, 0),
+        "--seed": (config.seed, 0),
+    }
+    for flag, (value, least) in at_least.items():
+        if value < least:
+            raise UserError(f"{flag} {value}: must be at least {least}.")
+    above_zero = {
+        "--max-minutes": config.max_minutes,
+        "--log.save-minutes": config.log.save_minutes,
+        "--optim.clip-norm": config.optim.clip_norm,
+    }
+    for flag, value in above_zero.items():
+        if value is not None and not value > 0:
+            raise UserError(f"{flag} {value}: must be above 0.")

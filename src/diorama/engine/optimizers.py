@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One torch optimiser per named parameter group, stepped and saved together."""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from diorama.config import OptimConfig
+from diorama.engine.schedules import learning_rate
+from diorama.errors import UserError
+
+
+class Optimizers:
+    """The optimisers of all parameter groups of a model, each with its recipe and schedule."""
+
+    def __init__(self, config: OptimConfig, groups: Mapping[str, Sequence[nn.Parameter]]):
+        self._recipes: dict[str, OptimConfig] = {}
+        self._optimizers: dict[str, torch.optim.Optimizer] = {}
+        for name, parameters in groups.items():
+            recipe = _recipe(config, name, list(groups))
+            trainable = [p for p in parameters if p.requires_grad]
+            if trainable:
+                self._recipes[name] = recipe
+                self._optimizers[name] = _make(recipe, trainable)
+        if not self._optimizers:
+            raise ValueError("get_param_groups() must name at least one trainable parameter")
+        _refuse_shared(groups)
+
+    def zero_grad(self) -> None:
+        """Forget the gradients of the last step."""
+        for optimizer in self._optimizers.values():
+            optimizer.zero_grad(set_to_none=True)
+
+    def step(self, step: int, max_steps: int, squeeze: float) -> dict[str, float]:
+        """Clip, update every group at its rate for `step`, and return those rates."""
+        rates = {}
+        for name, optimizer in self._optimizers.items():
+            recipe = self._recipes[name]
+            rates[name] = learning_rate(recipe, step, max_steps, squeeze)
+            for group in optimizer.param_groups:
+                group["lr"] = rates[name]
+                if recipe.clip_norm is not None:
+                    nn.utils.clip_grad_norm_(group["params"], recipe.clip_norm)
+            optimizer.step()
+        return rates
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Every moment as `<group>/<index of the parameter>/<moment>`: plain tensors only."""
+        return {
+            f"{name}/{index}/{key}": torch.as_tensor(value)
+            for name, optimizer in self._optimizers.items()
+            for index, parameter in enumerate(_parameters(optimizer))
+            for key, value in optimizer.state.get(parameter, {}).items()
+        }
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Take over the moments of `state_dict`; a group or shape that differs is an error."""
+        fresh: dict[str, dict[int, dict[str, Tensor]]] = {name: {} for name in self._optimizers}
+        for path, value in state.items():
+            name, index, key = path.rsplit("/", 2)
+            if name not in fresh:
+                raise UserError(
+                    f"the checkpoint has an optimiser group '{name}' that this model lacks (it "
+                    f"has {', '.join(fresh)}); resume it with the method and options it was "
+                    "trained with."
+                )
+            fresh[name].setdefault(int(index), {})[key] = value
+        for name, optimizer in self._optimizers.items():
+            _check_shapes(name, _parameters(optimizer), fresh[name])
+            plain = optimizer.state_dict()
+            plain["state"] = fresh[name]
+            optimizer.load_state_dict(plain)
+
+
+def _recipe(config: OptimConfig, name: str, names: list[str]) -> OptimConfig:
+    try:
+        return config.group(name)
+    except KeyError as error:
+        raise ValueError(
+            f"{type(config).__name__}.group() knows no recipe for the parameter group '{name}'; "
+            f"the model's groups are {', '.join(names)}"
+        ) from error
+
+
+def _make(recipe: OptimConfig, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+    rule = {
+        "adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "radam": torch.optim.RAdam
+    }[recipe.optimizer]  # fmt: skip
+    options = {
+        "lr": recipe.lr,
+        "betas": (recipe.beta1, recipe.beta2),
+        "eps": recipe.eps,
+        "weight_decay": recipe.weight_decay,
+    }
+    # One fused pass is three times as fast as the loop on a CPU; torch has none for RAdam.
+    if recipe.optimizer != "radam" and all(p.is_floating_point() for p in parameters):
+        options["fused"] = {p.device.type for p in parameters} <= {"cpu", "cuda"}
+    return rule(parameters, **options)
+
+
+def _parameters(optimizer: torch.optim.Optimizer) -> list[nn.Parameter]:
+    return [p for group in optimizer.param_groups for p in group["params"]]
+
+
+def _refuse_shared(groups: Mapping[str, Sequence[nn.Parameter]]) -> None:
+    owner: dict[int, str] = {}
+    for name, parameters in groups.items():
+        for parameter in parameters:
+            if owner.setdefault(id(parameter), name) != name:
+                raise ValueError(
+                    f"a parameter of shape {tuple(parameter.shape)} is in the groups "
+                    f"'{owner[id(parameter)]}' and '{name}'; it must be in one"
+                )
+
+
+def _check_shapes(
+    name: str, parameters: list[nn.Parameter], state: dict[int, dict[str, Tensor]]
+) -> None:
+    for index, moments in state.items():
+        for key, moment in moments.items():
+            fits = index < len(parameters) and moment.shape in (parameters[index].shape, ())
+            if not fits:
+                raise UserError(
+                    f"the checkpoint's optimiser moment {name}/{index}/{key} has shape "
+                    f"{tuple(moment.shape)}, which no parameter of this model has; resume it "
+                    "with the method and options it was trained with."
+                )

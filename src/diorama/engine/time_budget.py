@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A time budget turned, once, into a number of steps.
+
+The first steps are skipped, then steps are timed until a share of the budget is spent. The later
+half of them, which caches and warm-ups trouble least, gives the seconds per step; from it, and
+from what evaluations and checkpoints will take, follows how many steps still fit.
+"""
+
+from dataclasses import dataclass
+
+SKIPPED_STEPS = 3
+PROBE_SHARE = 0.06
+MIN_PROBE_STEPS = 8
+MAX_PROBE_SHARE = 0.25
+EVAL_SHARE = 0.1
+"""Evaluations during training get at most this share of what remains."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The fixed number of steps, and the interval of evaluations that fits the budget."""
+
+    steps: int
+    eval_every: int
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Seconds of one evaluation and one checkpoint, and how often they are made."""
+
+    eval_seconds: float
+    eval_every: int
+    save_seconds: float
+    save_every: int
+    save_minutes: float
+
+
+class TimeBudget:
+    """Collects step times until they suffice for a `Plan`."""
+
+    def __init__(self, max_minutes: float, start_seconds: float = 0.0):
+        self.seconds = 60.0 * max_minutes
+        self._start = start_seconds
+        self._times: list[float] = []
+
+    def note_step(self, seconds: float) -> None:
+        """Remember how long one training step took."""
+        self._times.append(seconds)
+
+    def is_ready(self, elapsed: float) -> bool:
+        """Whether the speed is known, given the seconds trained so far."""
+        counted = len(self._times) - SKIPPED_STEPS
+        spent = elapsed - self._start
+        if spent >= MAX_PROBE_SHARE * self.seconds or elapsed >= self.seconds:
+            return bool(self._times)
+        return counted >= MIN_PROBE_STEPS and spent >= PROBE_SHARE * self.seconds
+
+    @property
+    def step_seconds(self) -> float:
+        """Mean of the later half of the timed steps."""
+        timed = self._times[SKIPPED_STEPS:] or self._times[-1:]
+        later = timed[len(timed) // 2 :]
+        return sum(later) / len(later)
+
+    def plan(self, step: int, max_steps: int, elapsed: float, costs: Costs) -> Plan:
+        """The steps that fit, at most `max_steps`; `step` are done after `elapsed` seconds."""
+        remaining = max(self.seconds - elapsed, 0.0)
+        eval_every = costs.eval_every
+        if eval_every > 0 and costs.eval_seconds > 0:
+            affordable = EVAL_SHARE * remaining / costs.eval_seconds
+            possible = remaining / self.step_seconds
+            if possible / eval_every > affordable:
+                eval_every = int(possible / affordable) if affordable >= 1 else 0
+        saving = costs.save_seconds / max(60.0 * costs.save_minutes, costs.save_seconds, 1e-9)
+        per_step = self.step_seconds + costs.save_seconds / max(costs.save_every, 1)
+        per_step += costs.eval_seconds / eval_every if eval_every > 0 else 0.0
+        fitting = int(remaining * (1 - min(saving, 0.5)) / per_step)
+        return Plan(min(max_steps, step + max(fitting, 0)), eval_every)
