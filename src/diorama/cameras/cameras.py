@@ -17,6 +17,7 @@ from torch import Tensor
 
 from diorama.cameras.camera_model import CameraModel
 from diorama.cameras.distortion import fold_radius
+from diorama.cameras.number import Number
 from diorama.cameras.projection import (
     Projected,
     Unprojected,
@@ -31,7 +32,7 @@ from diorama.cameras.rays import Rays
 from diorama.cameras.similarity import Similarity
 
 CameraIndex = int | slice | Sequence[int] | Int[Tensor, " K"] | Bool[Tensor, " N"]
-Scalar = float | int | Float[Tensor, " N"] | Int[Tensor, " N"]
+Scalar = Number | Float[Tensor, " N"] | Int[Tensor, " N"]
 
 # mip-NeRF, section 3.1: a disc of this many pixel spacings has the variance of the pixel's square.
 _PIXEL_RADIUS = 2 / math.sqrt(12)
@@ -90,7 +91,7 @@ class Cameras:
     @staticmethod
     def from_fov(
         world_from_camera: Float[Tensor, "N 3 4"] | Float[Tensor, "3 4"],
-        vertical_degrees: float,
+        vertical_degrees: Number,
         width: int,
         height: int,
     ) -> "Cameras":
@@ -159,7 +160,7 @@ class Cameras:
             raise ValueError(f"an image is at least 1 x 1 pixels, got {width} x {height}")
         return self._with_size(torch.tensor([width, height], device=self.size.device))
 
-    def rescaled(self, factor: float) -> "Cameras":
+    def rescaled(self, factor: Number) -> "Cameras":
         """The same views with images `factor` times as large, rounded to whole pixels (>= 1)."""
         if not (math.isfinite(factor) and factor > 0):
             raise ValueError(f"factor must be positive and finite, got {factor}")
@@ -311,9 +312,11 @@ class Cameras:
             }
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise ValueError(f"not a batch of cameras: {error}") from error
-        # An empty list has lost its inner dimensions; any other wrong shape is refused below.
+        # An empty list has lost its inner dimensions; any other wrong shape is a mistake.
         if count == 0:
             tensors = {name: x.reshape(shapes[name]) for name, x in tensors.items()}
+        if any(tuple(x.shape) != shapes[name] for name, x in tensors.items()):
+            raise ValueError(f"not a batch of {count} cameras: a field has the wrong shape")
         if not all(bool(x.isfinite().all()) for x in tensors.values()):
             raise ValueError("not a batch of cameras: all numbers must be finite")
         if not bool(((tensors["model"] >= 0) & (tensors["model"] < len(CameraModel))).all()):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from diorama.cameras.camera_model import CameraModel
+from diorama.cameras.number import Number
 from diorama.errors import UserError
 
 
@@ -46,7 +47,7 @@ _DISTORTION = ("k1", "k2", "k3", "k4", "p1", "p2", "d1", "d2", "d3")
 
 
 def from_colmap(
-    model: str | int, params: Sequence[float], source: str = "COLMAP camera"
+    model: str | int, params: Sequence[Number], source: str = "COLMAP camera"
 ) -> tuple[CameraModel, tuple[float, ...], tuple[float, ...]]:
     """Our (model, fx fy cx cy, nine distortion coefficients) of a COLMAP camera.
 

@@ -8,15 +8,17 @@ z while its parameter runs from 0 to 1. View directions must be taken before the
 from jaxtyping import Float
 from torch import Tensor, stack
 
+from diorama.cameras.number import Number
+
 
 def ndc_rays(
     origins: Float[Tensor, "R 3"],
     directions: Float[Tensor, "R 3"],
-    fx: float,
-    fy: float,
+    fx: Number,
+    fy: Number,
     width: int,
     height: int,
-    near: float = 1.0,
+    near: Number = 1.0,
 ) -> tuple[Float[Tensor, "R 3"], Float[Tensor, "R 3"]]:
     """NDC origins and directions of rays in an OpenGL world (the average camera looks along -z).
 
@@ -42,11 +44,11 @@ def ndc_rays(
 def ndc_rays_opencv(
     origins: Float[Tensor, "R 3"],
     directions: Float[Tensor, "R 3"],
-    fx: float,
-    fy: float,
+    fx: Number,
+    fy: Number,
     width: int,
     height: int,
-    near: float = 1.0,
+    near: Number = 1.0,
 ) -> tuple[Float[Tensor, "R 3"], Float[Tensor, "R 3"]]:
     """`ndc_rays` for our recentred world, where the average camera looks along +z with y down.
 
@@ -61,7 +63,7 @@ def distance_from_ndc(
     t: Float[Tensor, "R S"],
     origins: Float[Tensor, "R 3"],
     directions: Float[Tensor, "R 3"],
-    near: float = 1.0,
+    near: Number = 1.0,
 ) -> Float[Tensor, "R S"]:
     """Distance along unit OpenCV-world rays at the NDC parameter t in [0, 1); infinite at 1.
 

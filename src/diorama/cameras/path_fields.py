@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from diorama.cameras.number import Number
 from diorama.errors import UserError
 
 T = TypeVar("T")
@@ -32,7 +33,7 @@ class PathFields:
             raise self.error(f"'{key}' is missing")
         return self._fields[key]
 
-    def number(self, key: str, low: float, high: float, default: float | None = None) -> float:
+    def number(self, key: str, low: Number, high: Number, default: float | None = None) -> float:
         """A number within [low, high]."""
         if key not in self and default is not None:
             return default

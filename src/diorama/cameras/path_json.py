@@ -27,6 +27,7 @@ import torch
 from diorama.cameras.camera_model import CameraModel
 from diorama.cameras.cameras import Cameras
 from diorama.cameras.interpolation import interpolate_cameras
+from diorama.cameras.number import Number
 from diorama.cameras.path_fields import PathFields
 from diorama.cameras.poses import flip_yz, look_at
 from diorama.cameras.similarity import Similarity
@@ -74,7 +75,7 @@ def read_path(path: Path | str, scene_from_user: Similarity | None = None) -> Ca
 def path_to_json(
     cameras: Cameras,
     path: Path | str,
-    fps: float = 24.0,
+    fps: Number = 24.0,
     scene_from_user: Similarity | None = None,
 ) -> None:
     """Write cameras (in the scene's coordinates) in our schema, in the user's coordinates."""

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from diorama.cameras.interpolation import interpolate
+from diorama.cameras.number import Number
 from diorama.cameras.path_json import CameraPath, path_from_json, path_to_json, read_path
 from diorama.cameras.poses import (
     Vector,
@@ -42,11 +43,11 @@ __all__ = [
 
 def orbit(
     center: Vector,
-    radius: float,
-    elevation_degrees: float = 30.0,
+    radius: Number,
+    elevation_degrees: Number = 30.0,
     num: int = 120,
     up: Vector = (0.0, 0.0, 1.0),
-    start_degrees: float = 0.0,
+    start_degrees: Number = 0.0,
 ) -> Float[Tensor, "K 3 4"]:
     """A full turn around `center` at a distance of `radius`, always looking at it.
 
@@ -71,7 +72,7 @@ def orbit(
 
 
 def blender_circle(
-    num: int = 40, elevation_degrees: float = -30.0, radius: float = 4.0
+    num: int = 40, elevation_degrees: Number = -30.0, radius: Number = 4.0
 ) -> Float[Tensor, "K 3 4"]:
     """NeRF's render path for Blender scenes: angles from -180 up to 180 degrees."""
     return torch.stack(
@@ -79,17 +80,17 @@ def blender_circle(
     )
 
 
-def spiral_focus_depth(nearest: float, farthest: float) -> float:
+def spiral_focus_depth(nearest: Number, farthest: Number) -> float:
     """LLFF's look-at depth 1 / (0.25 / (0.9 nearest) + 0.75 / (5 farthest))."""
     return 1 / (0.25 / (0.9 * nearest) + 0.75 / (5 * farthest))
 
 
 def spiral(
     poses: Float[Tensor, "N 3 4"],
-    focus_depth: float,
+    focus_depth: Number,
     num: int = 120,
-    turns: float = 2.0,
-    z_rate: float = 0.5,
+    turns: Number = 2.0,
+    z_rate: Number = 0.5,
 ) -> Float[Tensor, "K 3 4"]:
     """LLFF's spiral around the average pose, looking at the point `focus_depth` in front of it.
 

@@ -13,9 +13,10 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from diorama.cameras.number import Number
 from diorama.cameras.similarity import Similarity
 
-Vector = Float[Tensor, " 3"] | Sequence[float] | Sequence[int]
+Vector = Float[Tensor, " 3"] | Sequence[Number]
 
 
 def flip_yz(poses: Float[Tensor, "*B R 4"]) -> Float[Tensor, "*B R 4"]:
@@ -56,9 +57,9 @@ def look_at(eye: Vector, target: Vector, up: Vector = (0.0, 0.0, 1.0)) -> Float[
 
 
 def spherical_pose(
-    angle_degrees: float,
-    elevation_degrees: float,
-    radius: float,
+    angle_degrees: Number,
+    elevation_degrees: Number,
+    radius: Number,
     dtype: torch.dtype = torch.float32,
 ) -> Float[Tensor, "3 4"]:
     """NeRF's pose on a sphere, looking at the origin with +z up, returned with OpenCV axes.

@@ -10,12 +10,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from diorama.cameras.number import Number
+
 
 @dataclass(frozen=True)
 class Similarity:
     """x -> scale * rotation @ x + translation. Named like poses: `scene_from_user`."""
 
-    scale: float
+    scale: Number
     """Positive."""
 
     rotation: Float[Tensor, "3 3"]
@@ -26,11 +28,6 @@ class Similarity:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.scale) and self.scale > 0):
             raise ValueError(f"scale must be positive and finite, got {self.scale}")
-        if self.rotation.shape != (3, 3) or self.translation.shape != (3,):
-            raise ValueError(
-                "rotation must be (3, 3) and translation (3,), got "
-                f"{tuple(self.rotation.shape)} and {tuple(self.translation.shape)}"
-            )
 
     @staticmethod
     def identity(dtype: torch.dtype = torch.float64) -> "Similarity":
@@ -84,6 +81,8 @@ class Similarity:
             scale = float(plain["scale"])
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise ValueError(f"not a similarity (scale, rotation, translation): {error}") from error
+        if rotation.shape != (3, 3) or translation.shape != (3,):
+            raise ValueError("a similarity has a 3 x 3 rotation and a translation of 3 numbers")
         if not (bool(rotation.isfinite().all()) and bool(translation.isfinite().all())):
             raise ValueError("a similarity must be finite")
         return Similarity(scale, rotation, translation)
