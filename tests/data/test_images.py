@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading images, masks and depths: every kind of file, every kind of damage."""
 
+import contextlib
 import os
-import re
 import struct
 import zlib
 from pathlib import Path
@@ -167,10 +167,9 @@ def test_any_flipped_byte_is_read_or_named(tmp_path_factory, data):
         content[where] = data.draw(st.integers(0, 255))
     path.write_bytes(content)
     for read in (read_image, image_size):
-        try:
+        # Any other exception fails the test.
+        with contextlib.suppress(UserError):
             read(path)
-        except UserError as error:
-            assert re.match(r".*\.$", str(error))
 
 
 def test_masks_of_ones_are_scaled_and_soft_ones_kept(tmp_path):

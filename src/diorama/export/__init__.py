@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What leaves Diorama: images, sheets, plots and videos."""
