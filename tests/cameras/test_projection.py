@@ -191,10 +191,28 @@ def test_gradients_flow_through_undistortion(name):
     assert torch.autograd.gradcheck(directions, inputs, eps=1e-7, atol=1e-5)
 
 
+def test_coordinates_take_the_cameras_float_type():
+    cameras = mixed_cameras(0, torch.float32)
+    index, xy = random_pixels(cameras, 9, 0)
+    assert cameras.rays(index, xy.double()).directions.dtype == torch.float32
+    points = torch.ones(len(cameras), 2, 3, dtype=torch.float64)
+    assert cameras.project(points).xy.dtype == torch.float32
+
+
+def test_distortion_can_be_learned_from_zero():
+    camera = Cameras.pinhole(NO_POSE, 100.0, 100.0, 32.0, 24.0, 64, 48)
+    distortion = torch.zeros(1, 9, dtype=torch.float64, requires_grad=True)
+    rays = replace(camera, distortion=distortion).rays(torch.zeros(1).long(), torch.ones(1, 2))
+    rays.directions.sum().backward()
+    assert distortion.grad is not None
+    assert float(distortion.grad[0, 0]) != 0
+
+
 def test_empty_batches():
     cameras = mixed_cameras(0)
     rays = cameras.rays(torch.zeros(0).long(), torch.zeros(0, 2).double())
     assert len(rays) == 0
+    assert cameras[[]].project(torch.zeros(0, 4, 3).double()).depth.shape == (0, 4)
     assert cameras.project(torch.zeros(len(cameras), 0, 3).double()).xy.shape == (
         len(cameras),
         0,

@@ -16,18 +16,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from diorama.cameras.camera_model import CameraModel
-from diorama.cameras.distortion import fold_radius
+from diorama.cameras.lenses import Lenses
 from diorama.cameras.number import Number
-from diorama.cameras.projection import (
-    Projected,
-    Unprojected,
-    project_equirectangular,
-    project_fisheye,
-    project_perspective,
-    unproject_equirectangular,
-    unproject_fisheye,
-    unproject_perspective,
-)
+from diorama.cameras.projection import Projected
 from diorama.cameras.rays import Rays
 from diorama.cameras.similarity import Similarity
 
@@ -38,7 +29,7 @@ Scalar = Number | Float[Tensor, " N"] | Int[Tensor, " N"]
 _PIXEL_RADIUS = 2 / math.sqrt(12)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cameras:
     """N cameras. `cameras[i]` is again a `Cameras`, of one camera when i is an integer."""
 
@@ -176,18 +167,8 @@ class Cameras:
         return replace(self, world_from_camera=similarity.apply_to_poses(self.world_from_camera))
 
     @cached_property
-    def _models(self) -> tuple[CameraModel, ...]:
-        """The models that occur; cached because asking a tensor is slow next to making rays."""
-        return tuple(CameraModel(value) for value in self.model.unique().tolist())
-
-    @cached_property
-    def _is_distorted(self) -> bool:
-        return bool((self.distortion != 0).any())
-
-    @cached_property
-    def _fold(self) -> Float[Tensor, " N"]:
-        with torch.no_grad():
-            return fold_radius(self.distortion, self.model == int(CameraModel.FISHEYE))
+    def _lenses(self) -> Lenses:
+        return Lenses(self.intrinsics, self.size, self.model, self.distortion)
 
     def project(self, points: Float[Tensor, "N P 3"] | Float[Tensor, "P 3"]) -> Projected:
         """World points into every camera; `P 3` points are for a single camera.
@@ -200,36 +181,19 @@ class Cameras:
             if len(self) != 1:
                 raise ValueError(f"points must be (N, P, 3) for {len(self)} cameras")
             return Projected(*(part[0] for part in self.project(points.unsqueeze(0))))
-        offsets = points - self.world_from_camera[:, None, :, 3]
+        offsets = points.to(self.intrinsics.dtype) - self.world_from_camera[:, None, :, 3]
         local = torch.einsum("npi,nij->npj", offsets, self.world_from_camera[:, :, :3])
         camera_index = torch.arange(len(self), device=points.device).repeat_interleave(
             points.shape[1]
         )
-        flat = self._project_local(camera_index, local.reshape(-1, 3))
+        flat = self._lenses.project(camera_index, local.reshape(-1, 3))
         return Projected(*(part.unflatten(0, points.shape[:2]) for part in flat))
-
-    def _project_local(self, camera_index: Tensor, points: Tensor) -> Projected:
-        parts = []
-        groups = self._groups(camera_index)
-        for model, rows in groups:
-            index, chosen = camera_index[rows], points[rows]
-            if model is CameraModel.EQUIRECTANGULAR:
-                parts.append(project_equirectangular(chosen, self.size.index_select(0, index)))
-                continue
-            intrinsics, lens = self.intrinsics.index_select(0, index), self._lens(model, index)
-            if model is CameraModel.FISHEYE:
-                parts.append(project_fisheye(chosen, intrinsics, *lens))
-            else:
-                parts.append(project_perspective(chosen, intrinsics, *lens))
-        if len(parts) == 1:
-            return parts[0]
-        return Projected(*_ungrouped([rows for _, rows in groups], parts, len(points)))
 
     def unproject(
         self, camera_index: Int[Tensor, " R"], xy: Float[Tensor, "R 2"]
     ) -> Float[Tensor, "R 3"]:
         """Unit directions in the camera frames. See `is_unprojectable` for pixels without one."""
-        return self._unproject(camera_index, xy).directions
+        return self._lenses.unproject(camera_index, xy.to(self.intrinsics.dtype)).directions
 
     def is_unprojectable(
         self, camera_index: Int[Tensor, " R"], xy: Float[Tensor, "R 2"]
@@ -239,45 +203,15 @@ class Cameras:
         False where undistortion does not converge or lies beyond the lens polynomial's fold;
         `unproject` and `rays` then return a finite direction near the fold.
         """
-        return self._unproject(camera_index, xy).is_valid
-
-    def _unproject(self, camera_index: Tensor, xy: Tensor) -> Unprojected:
-        parts = []
-        groups = self._groups(camera_index)
-        for model, rows in groups:
-            index, chosen = camera_index[rows], xy[rows]
-            if model is CameraModel.EQUIRECTANGULAR:
-                parts.append(unproject_equirectangular(chosen, self.size.index_select(0, index)))
-                continue
-            intrinsics, lens = self.intrinsics.index_select(0, index), self._lens(model, index)
-            if model is CameraModel.FISHEYE:
-                parts.append(unproject_fisheye(chosen, intrinsics, *lens))
-            else:
-                parts.append(unproject_perspective(chosen, intrinsics, *lens))
-        if len(parts) == 1:
-            return parts[0]
-        return Unprojected(*_ungrouped([rows for _, rows in groups], parts, len(xy)))
-
-    def _lens(self, model: CameraModel, index: Tensor) -> tuple[Any, Any]:
-        """Distortion and fold of each row, or None twice where there is nothing to undo."""
-        if model is CameraModel.PERSPECTIVE and not self._is_distorted:
-            return None, None
-        return self.distortion.index_select(0, index), self._fold.index_select(0, index)
-
-    def _groups(self, camera_index: Tensor) -> list[tuple[CameraModel, Any]]:
-        """(model, rows) for each model that occurs; all rows at once when there is one model."""
-        if len(self._models) == 1:
-            return [(self._models[0], slice(None))]
-        models = self.model[camera_index]
-        return [(m, (models == int(m)).nonzero().squeeze(-1)) for m in self._models]
+        return self._lenses.unproject(camera_index, xy.to(self.intrinsics.dtype)).is_valid
 
     def rays(self, camera_index: Int[Tensor, " R"], xy: Float[Tensor, "R 2"]) -> Rays:
         """Rays through continuous pixel coordinates (a pixel's centre is its index + 0.5)."""
-        local = self._unproject(camera_index, xy)
+        local = self._lenses.unproject(camera_index, xy.to(self.intrinsics.dtype))
         poses = self.world_from_camera.index_select(0, camera_index)
         directions = (poses[:, :, :3] @ local.directions.unsqueeze(-1)).squeeze(-1)
         z_scale = local.directions[:, 2]
-        if CameraModel.EQUIRECTANGULAR in self._models:
+        if CameraModel.EQUIRECTANGULAR in self._lenses.models:
             is_panorama = self.model[camera_index] == int(CameraModel.EQUIRECTANGULAR)
             z_scale = torch.where(is_panorama, torch.ones_like(z_scale), z_scale)
         radii = local.footprint * _PIXEL_RADIUS
@@ -328,11 +262,3 @@ def _filled(value: Any, like: Tensor) -> Tensor:
     """One number per camera, of the poses' type and device."""
     tensor = torch.as_tensor(value, dtype=like.dtype, device=like.device)
     return tensor.expand(len(like))
-
-
-def _ungrouped(groups: list[Tensor], parts: list[Any], count: int) -> list[Tensor]:
-    """The rows of all groups put back into their places, field by field."""
-    order = torch.cat(groups)
-    place = torch.empty_like(order)
-    place[order] = torch.arange(count, device=order.device)
-    return [torch.cat(columns)[place] for columns in zip(*parts, strict=True)]

@@ -11,7 +11,7 @@ from torch import Tensor
 RayIndex = int | slice | Int[Tensor, " K"] | Bool[Tensor, " R"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rays:
     """R rays with unit directions: the point at distance t is origins + t * directions."""
 

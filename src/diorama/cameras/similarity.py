@@ -13,7 +13,7 @@ from torch import Tensor
 from diorama.cameras.number import Number
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Similarity:
     """x -> scale * rotation @ x + translation. Named like poses: `scene_from_user`."""
 
