@@ -70,7 +70,7 @@ def to_checkpoint(
     )
 
 
-def _plan_for(config: TrainerConfig) -> list[float | None]:
+def _plan_for(config: TrainerConfig) -> list[int | float | None]:
     """The options that a plan holds for; where they change, a new plan is made."""
     return [config.max_steps, config.max_minutes, config.log.eval_every]
 
