@@ -104,7 +104,7 @@ void bind_composite_backward(nb::module_& m) {
       [](Array<const T, 1> sigma, Array<const T, 1> delta, Array<const T, 2> values,
          Array<const int64_t, 1> ray_offsets, Array<const T, 1> weights,
          Array<const T, 1> transmittance, OptionalArray<const T, 1> grad_weights,
-         OptionalArray<const T, 2> grad_ray_values, OptionalArray<const T, 1> grad_opacity,
+         Array<const T, 2> grad_ray_values, Array<const T, 1> grad_opacity,
          OptionalArray<T, 1> grad_sigma, OptionalArray<T, 1> grad_delta,
          OptionalArray<T, 2> grad_values, int num_threads) {
         const PackedSamples<T> samples = packed_samples<T>(sigma, delta, values, ray_offsets);
@@ -121,17 +121,17 @@ void bind_composite_backward(nb::module_& m) {
         const nb::gil_scoped_release without_gil;
         composite_backward<T>(samples,
                               {weights.data(), transmittance.data(), pointer(grad_weights),
-                               pointer(grad_ray_values), pointer(grad_opacity)},
+                               grad_ray_values.data(), grad_opacity.data()},
                               {pointer(grad_sigma), pointer(grad_delta), pointer(grad_values)},
                               num_threads);
       },
       "sigma"_a.noconvert(), "delta"_a.noconvert(), "values"_a.noconvert(),
       "ray_offsets"_a.noconvert(), "weights"_a.noconvert(), "transmittance"_a.noconvert(),
-      "grad_weights"_a.noconvert().none(), "grad_ray_values"_a.noconvert().none(),
-      "grad_opacity"_a.noconvert().none(), "grad_sigma"_a.noconvert().none(),
+      "grad_weights"_a.noconvert().none(), "grad_ray_values"_a.noconvert(),
+      "grad_opacity"_a.noconvert(), "grad_sigma"_a.noconvert().none(),
       "grad_delta"_a.noconvert().none(), "grad_values"_a.noconvert().none(),
       "num_threads"_a.noconvert(),
-      "Fill the gradients that are not None; a gradient of an output that is None counts as zero.");
+      "Fill those of grad_sigma, grad_delta and grad_values that are not None.");
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ struct CompositeOutputs {
   T* opacity;
 };
 
-// What the forward pass kept, and the gradients of its outputs; null means zero.
+// What the forward pass kept, and the gradients of its outputs; grad_weights may be null (zero).
 template <class T>
 struct CompositeCotangents {
   const T* weights;

@@ -1,25 +1,116 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic that compilers vectorise and that rounds the same in every lane and remainder loop.
+// Vectors as wide as the target's registers, through the extension that GCC and Clang share.
+//
+// Lanes hold consecutive samples of one ray, so what a ray gives depends on its own samples only
+// and never on how rays were split over threads. A ray's last, partial vector is filled with zeros.
 #pragma once
 
+#include <array>
 #include <bit>
-#include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
-
-#define DIORAMA_RESTRICT __restrict__
+#include <type_traits>
+#include <utility>
 
 namespace diorama {
 
-// a * b + c, fused where the instruction set has it. Contraction is off in the build, so this is
-// the only place where fusing happens.
-template <class T>
-inline T fmadd(T a, T b, T c) {
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-  return std::fma(a, b, c);
+#if defined(__AVX512F__)
+constexpr int kVectorBytes = 64;
+#elif defined(__AVX__)
+constexpr int kVectorBytes = 32;
 #else
-  return a * b + c;
+constexpr int kVectorBytes = 16;
 #endif
+
+template <class T>
+struct VectorOf {
+  typedef T type __attribute__((vector_size(kVectorBytes)));
+};
+template <class T>
+using Vec = typename VectorOf<T>::type;
+template <class T>
+constexpr int64_t kLanes = kVectorBytes / sizeof(T);
+
+template <class T>
+using SignedBits = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+
+template <class T>
+inline Vec<T> splat(T x) {
+  return Vec<T>{} + x;
+}
+
+// Out of line, because indexing a lane by a variable would push the vector of the fast path below
+// through memory as well.
+template <class T>
+[[gnu::noinline]] Vec<T> load_partial(const T* source, int64_t count) {
+  std::array<T, kLanes<T>> lanes{};
+  for (int64_t k = 0; k < count; ++k) lanes[k] = source[k];
+  return std::bit_cast<Vec<T>>(lanes);
+}
+
+template <class T>
+[[gnu::noinline]] void store_partial(T* target, Vec<T> v, int64_t count) {
+  const auto lanes = std::bit_cast<std::array<T, kLanes<T>>>(v);
+  for (int64_t k = 0; k < count; ++k) target[k] = lanes[k];
+}
+
+// The first `count` numbers at `source`, zeros behind them; any count is allowed.
+template <class T>
+inline Vec<T> load(const T* source, int64_t count = kLanes<T>) {
+  if (count < kLanes<T>) [[unlikely]]
+    return load_partial(source, count);
+  Vec<T> v;
+  std::memcpy(&v, source, sizeof v);
+  return v;
+}
+
+template <class T>
+inline void store(T* target, Vec<T> v, int64_t count = kLanes<T>) {
+  if (count < kLanes<T>) [[unlikely]]
+    return store_partial(target, v, count);
+  std::memcpy(target, &v, sizeof v);
+}
+
+// Lane k becomes lane Index{}(k) of a followed by b; Index is a lambda without captures.
+template <class T, class Index>
+inline Vec<T> permute(Vec<T> a, Vec<T> b, Index) {
+  return [&]<size_t... K>(std::index_sequence<K...>) -> Vec<T> {
+#if defined(__clang__)
+    return __builtin_shufflevector(a, b, Index{}(int(K))...);
+#else
+    return __builtin_shuffle(a, b, Vec<SignedBits<T>>{SignedBits<T>(Index{}(int(K)))...});
+#endif
+  }(std::make_index_sequence<kLanes<T>>());
+}
+
+// Lane k becomes the product of lanes 0 .. k.
+template <class T, int kStep = 1>
+inline Vec<T> prefix_product(Vec<T> v) {
+  if constexpr (kStep >= kLanes<T>) {
+    return v;
+  } else {
+    constexpr int kCount = kLanes<T>;
+    const auto up = [](int k) { return k < kStep ? kCount : k - kStep; };
+    return prefix_product<T, 2 * kStep>(v * permute<T>(v, splat(T(1)), up));
+  }
+}
+
+// Lane k becomes the sum of lanes k .. last.
+template <class T, int kStep = 1>
+inline Vec<T> suffix_sum(Vec<T> v) {
+  if constexpr (kStep >= kLanes<T>) {
+    return v;
+  } else {
+    const auto down = [](int k) { return k + kStep; };  // Past the end lie the zeros.
+    return suffix_sum<T, 2 * kStep>(v + permute<T>(v, Vec<T>{}, down));
+  }
+}
+
+template <class T>
+inline T sum(Vec<T> v) {
+  return suffix_sum<T>(v)[0];
 }
 
 // Constants of exp: x = n ln 2 + r with |r| <= ln 2 / 2, exp(x) = 2^n exp(r).
@@ -28,7 +119,6 @@ struct ExpConstants;
 
 template <>
 struct ExpConstants<float> {
-  using Bits = uint32_t;
   static constexpr int kMantissaBits = 23, kExponentBias = 127, kDegree = 7;
   static constexpr float kRounder = 0x1.8p23f;  // Adding it rounds to an integer.
   static constexpr float kLn2High = 0x1.62e4p-1f, kLn2Low = 0x1.7f7d1cp-20f;
@@ -37,44 +127,50 @@ struct ExpConstants<float> {
 
 template <>
 struct ExpConstants<double> {
-  using Bits = uint64_t;
   static constexpr int kMantissaBits = 52, kExponentBias = 1023, kDegree = 13;
   static constexpr double kRounder = 0x1.8p52;
   static constexpr double kLn2High = 0x1.62e42fefa38p-1, kLn2Low = 0x1.ef35793c7673p-45;
   static constexpr double kLowest = -708.3, kHighest = 709.0;
 };
 
-constexpr double inverse_factorial(int k) { return k < 2 ? 1.0 : inverse_factorial(k - 1) / k; }
+// 1 / k! for k up to the degree.
+template <class T>
+constexpr auto kInverseFactorials = [] {
+  std::array<T, ExpConstants<T>::kDegree + 1> table{};
+  double factorial = 1.0;
+  for (size_t k = 0; k < table.size(); factorial *= static_cast<double>(++k))
+    table[k] = static_cast<T>(1.0 / factorial);
+  return table;
+}();
 
 template <class T>
 struct ExpPair {
-  T exp, expm1;
+  Vec<T> exp, expm1;
 };
 
 // exp(x) and exp(x) - 1, each to about one unit in the last place; both are 2^n (1 + r q(r)) with
 // Taylor's q, which on |r| <= ln 2 / 2 is exact to the format. Below kLowest exp is 0 (no
 // denormals), above kHighest infinite; NaN passes through.
 template <class T>
-inline ExpPair<T> exp_and_expm1(T x) {
+inline ExpPair<T> exp_and_expm1(Vec<T> x) {
   using K = ExpConstants<T>;
-  using Bits = typename K::Bits;
-  constexpr T kLog2E = T(1.44269504088896340735992468100189214L);
-  const T bounded = x < K::kLowest ? K::kLowest : (x > K::kHighest ? K::kHighest : x);
-  const T shifted = fmadd(bounded, kLog2E, K::kRounder);
-  const T n = shifted - K::kRounder;
-  const T r = fmadd(n, -K::kLn2Low, fmadd(n, -K::kLn2High, bounded));
+  using Bits = Vec<SignedBits<T>>;
+  const auto is_low = x<splat(K::kLowest), is_high = x> splat(K::kHighest);
+  const Vec<T> bounded = is_low ? splat(K::kLowest) : (is_high ? splat(K::kHighest) : x);
+  const Vec<T> shifted = bounded * T(1.4426950408889634) + K::kRounder;
+  const Vec<T> n = shifted - K::kRounder;
+  const Vec<T> r = (bounded - n * K::kLn2High) - n * K::kLn2Low;
 
-  T q = T(inverse_factorial(K::kDegree));
-  for (int k = K::kDegree - 1; k >= 1; --k) q = fmadd(q, r, T(inverse_factorial(k)));
-  const T rq = r * q;
+  Vec<T> q = splat(kInverseFactorials<T>[K::kDegree]);
+#pragma GCC unroll 16
+  for (int k = K::kDegree - 1; k >= 1; --k) q = q * r + kInverseFactorials<T>[k];
+  const Vec<T> rq = r * q;
 
-  const Bits exponent = std::bit_cast<Bits>(shifted) + Bits(K::kExponentBias);
-  const T scale = std::bit_cast<T>(Bits(exponent << K::kMantissaBits));
-  const T exp = fmadd(scale, rq, scale);
-  const T expm1 = fmadd(scale, rq, scale - T(1));
-  constexpr T kInfinity = std::numeric_limits<T>::infinity();
-  return {x < K::kLowest ? T(0) : (x > K::kHighest ? kInfinity : exp),
-          x > K::kHighest ? kInfinity : expm1};
+  const Bits exponent = std::bit_cast<Bits>(shifted) + SignedBits<T>(K::kExponentBias);
+  const Vec<T> scale = std::bit_cast<Vec<T>>(exponent << K::kMantissaBits);
+  const Vec<T> infinity = splat(std::numeric_limits<T>::infinity());
+  const Vec<T> exp = scale * rq + scale, expm1 = scale * rq + (scale - T(1));
+  return {is_low ? Vec<T>{} : (is_high ? infinity : exp), is_high ? infinity : expm1};
 }
 
 }  // namespace diorama

@@ -101,6 +101,11 @@ def serves(*tensors: Tensor) -> bool:
     )
 
 
+def serves_index(index: Tensor) -> bool:
+    """Whether the kernels can take this tensor of integers: on the CPU, int64."""
+    return module is not None and index.device.type == "cpu" and index.dtype == torch.int64
+
+
 def num_threads() -> int:
     """The number of threads that kernels are told to use: torch's own."""
     return torch.get_num_threads()
