@@ -14,12 +14,14 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 LAYERS = (
-    "errors config cameras data scenes native ops metrics nn model methods engine export viewer "
-    "api cli"
-).split()
-LIGHT = ("diorama", "diorama.config*", "diorama.cli.main", "diorama.methods.registry")
-LIGHT += ("diorama.methods.*.config",)
-HEAVY = frozenset("torch numpy PIL av tensorboard scipy skimage trimesh".split())
+    *("errors", "config", "cameras", "data", "scenes", "native", "ops", "metrics", "nn", "model"),
+    *("methods", "engine", "export", "viewer", "api", "cli"),
+)
+LIGHT = (
+    *("diorama", "diorama.config*", "diorama.cli.main"),
+    *("diorama.methods.registry", "diorama.methods.*.config"),
+)
+HEAVY = ("torch", "numpy", "PIL", "av", "tensorboard", "scipy", "skimage", "trimesh")
 
 
 @dataclass(frozen=True)
@@ -62,25 +64,20 @@ def imports_of(path: Path, root: Path) -> Iterator[Import]:
     yield from walk(ast.parse(path.read_text(), str(path)), True)
 
 
-def layer_error(found: Import) -> str | None:
-    """Why this import is not allowed, if it is not."""
-    source, target = found.source.split("."), found.target.split(".")
-    if len(source) < 2 or source[1].startswith("_"):
-        return None  # The package itself is its front door and stands above all layers.
-    if source[1] not in LAYERS:
-        return f"`{source[1]}` is not a layer; tools/layers.py lists them"
-    if target[0] != "diorama" or len(target) < 2 or target[1] == "_native":
+def layer_error(found: Import, methods: set[str]) -> str | None:
+    """Why this import is not allowed, if it is not; `methods` are the names of their folders."""
+    source, target = found.source.split("."), [*found.target.split("."), ""]
+    if len(source) < 2 or source[1] not in LAYERS or target[0] != "diorama":
         return None
-    if target[1] not in LAYERS:
-        return None
-    if LAYERS.index(target[1]) > LAYERS.index(source[1]):
+    if target[1] in LAYERS and LAYERS.index(target[1]) > LAYERS.index(source[1]):
         return f"{source[1]} must not import {target[1]}, a later layer"
-    knows_method = target[1] == "methods" and len(target) > 2 and target[2] != "registry"
-    if knows_method and source[1] not in ("methods", "api", "cli"):
+    if target[1] != "methods" or target[2] not in methods or source[1] in ("api", "cli"):
+        return None
+    if source[1] != "methods":
         return f"{source[1]} must not know a method by name"
-    if knows_method and source[1] == "methods" and len(source) > 2 and source[2] != "registry":
-        if source[2] != target[2]:
-            return f"method {source[2]} must not import method {target[2]}"
+    is_method = len(source) > 2 and source[2] in methods
+    if is_method and source[2] != target[2]:
+        return f"method {source[2]} must not import method {target[2]}"
     return None
 
 
@@ -100,23 +97,24 @@ def heavy_chain(module: str, graph: dict[str, list[str]]) -> list[str] | None:
 def check(root: Path) -> list[str]:
     """All complaints about the package `diorama` in the folder `root`."""
     files = {module_name(path, root): path for path in sorted(root.glob("diorama/**/*.py"))}
+    methods = {path.parent.name for path in root.glob("diorama/methods/*/__init__.py")}
     complaints, graph = [], {}
     for module, path in files.items():
+        layer = [*module.split("."), ""][1]
+        if layer not in LAYERS and layer.strip("_") not in ("", "main", "native"):
+            complaints.append(f"{path}: `{layer}` is not a layer; tools/layers.py lists them")
         reached: list[str] = []
         for found in imports_of(path, root):
-            if error := layer_error(found):
+            if error := layer_error(found, methods):
                 complaints.append(f"{path}:{found.line}: {error}")
             if found.is_at_import_time:
                 parts = found.target.split(".")
                 prefixes = [".".join(parts[:n]) for n in range(1, len(parts) + 1)]
                 reached += [p for p in prefixes if p in files or p.split(".")[0] in HEAVY]
         graph[module] = reached
-    for module in files:
-        if any(fnmatch(module, pattern) for pattern in LIGHT):
-            if chain := heavy_chain(module, graph):
-                complaints.append(
-                    f"{files[module]}: imports {' -> '.join(chain[1:])} when imported"
-                )
+    for module in (m for m in files if any(fnmatch(m, pattern) for pattern in LIGHT)):
+        if chain := heavy_chain(module, graph):
+            complaints.append(f"{files[module]}: imports {' -> '.join(chain[1:])} when imported")
     return complaints
 
 

@@ -77,7 +77,7 @@ def _choose(wish: str) -> tuple[ModuleType | None, str]:
 _chosen, _description = _choose(os.environ.get("DIORAMA_NATIVE", ""))
 
 if TYPE_CHECKING:
-    from diorama._native import kernels as module
+    from diorama._native import kernels as module  # pyright: ignore[reportMissingModuleSource]
 else:
     module = _chosen
     """The chosen kernels, or None. Ask `serves` before using it."""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Differentiable operations, one per file: the torch reference (the specification) and its kernel."""
+"""Differentiable operations, one per file: the torch reference, which specifies, and its kernel."""

@@ -115,14 +115,23 @@ class _Composite(torch.autograd.Function):
     def forward(
         ctx: Any, sigma: Tensor, delta: Tensor, values: Tensor, ray_offsets: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        samples = [t.detach().contiguous() for t in (sigma, delta, values, ray_offsets)]
+        sigma, delta, values = (t.detach().contiguous() for t in (sigma, delta, values))
+        ray_offsets = ray_offsets.contiguous()
         num_rays, num_channels = len(ray_offsets) - 1, values.shape[1]
-        weights, transmittance = torch.empty_like(samples[0]), torch.empty_like(samples[0])
+        weights, transmittance = torch.empty_like(sigma), torch.empty_like(sigma)
         ray_values, opacity = sigma.new_empty(num_rays, num_channels), sigma.new_empty(num_rays)
         native.module.composite_forward(
-            *samples, weights, transmittance, ray_values, opacity, native.num_threads()
+            sigma,
+            delta,
+            values,
+            ray_offsets,
+            weights,
+            transmittance,
+            ray_values,
+            opacity,
+            native.num_threads(),
         )
-        ctx.save_for_backward(*samples, weights, transmittance)
+        ctx.save_for_backward(sigma, delta, values, ray_offsets, weights, transmittance)
         ctx.set_materialize_grads(False)
         return weights, ray_values, opacity
 
@@ -135,22 +144,28 @@ class _Composite(torch.autograd.Function):
         grad_opacity: Tensor | None,
     ) -> tuple[Tensor | None, ...]:
         sigma, delta, values, ray_offsets, weights, transmittance = ctx.saved_tensors
-        num_rays, num_channels = len(ray_offsets) - 1, values.shape[1]
-        # The two per ray are small enough to be made up; zeros per sample would cost a read.
-        if grad_ray_values is None:
-            grad_ray_values = sigma.new_zeros(num_rays, num_channels)
-        if grad_opacity is None:
-            grad_opacity = sigma.new_zeros(num_rays)
-        grads = [
+        grad_sigma, grad_delta, grad_values = (
             torch.empty_like(t) if is_needed else None
             for t, is_needed in zip((sigma, delta, values), ctx.needs_input_grad[:3], strict=True)
-        ]
+        )
+        num_rays, num_channels = len(ray_offsets) - 1, values.shape[1]
         native.module.composite_backward(
-            *(sigma, delta, values, ray_offsets, weights, transmittance),
+            sigma,
+            delta,
+            values,
+            ray_offsets,
+            weights,
+            transmittance,
             None if grad_weights is None else grad_weights.contiguous(),
-            grad_ray_values.contiguous(),
-            grad_opacity.contiguous(),
-            *grads,
+            _or_zeros(grad_ray_values, values, (num_rays, num_channels)),
+            _or_zeros(grad_opacity, values, (num_rays,)),
+            grad_sigma,
+            grad_delta,
+            grad_values,
             native.num_threads(),
         )
-        return (*grads, None)
+        return grad_sigma, grad_delta, grad_values, None
+
+
+def _or_zeros(gradient: Tensor | None, like: Tensor, shape: tuple[int, ...]) -> Tensor:
+    return like.new_zeros(shape) if gradient is None else gradient.contiguous()
