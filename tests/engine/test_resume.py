@@ -66,9 +66,7 @@ def spawn(folder: Path, steps: int, kill_at: int, sleep: float = 0.0) -> subproc
     command = [sys.executable, "-m", "tests.engine.tiny", str(folder), str(steps), str(kill_at),
                str(sleep)]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
-    return subprocess.Popen(
-        command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True
-    )
+    return subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.fixture(scope="module")

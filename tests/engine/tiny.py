@@ -121,9 +121,7 @@ class TinyModel(Model):
         self.finished_at: list[int] = []
         self.seen_max_steps: list[int] = []
 
-    def forward(
-        self, batch: TinyBatch, step: int, generator: torch.Generator
-    ) -> dict[str, Tensor]:
+    def forward(self, batch: TinyBatch, step: int, generator: torch.Generator) -> dict[str, Tensor]:
         if step == self.config.kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
         if self.config.sleep:
@@ -141,17 +139,13 @@ class TinyModel(Model):
             noise = self.config.noise * sum(draws)
         return {"rgb": self.head(self.trunk(batch.xyt)) + noise}
 
-    def get_loss_dict(
-        self, outputs: dict[str, Tensor], batch: TinyBatch
-    ) -> dict[str, Tensor]:
-        tint = 1e-4 * outputs["rgb"].mean().square()
+    def get_loss_dict(self, outputs: dict[str, Tensor], batch: TinyBatch) -> dict[str, Tensor]:
+        tint = 1e-4 * outputs["rgb"].square().mean()
         if self.num_steps - 1 == self.config.nan_at:
             tint = tint * float("nan")
         return {"rgb": (outputs["rgb"] - batch.rgb).square().mean(), "tint": tint}
 
-    def get_metrics_dict(
-        self, outputs: dict[str, Tensor], batch: TinyBatch
-    ) -> dict[str, Tensor]:
+    def get_metrics_dict(self, outputs: dict[str, Tensor], batch: TinyBatch) -> dict[str, Tensor]:
         return {"psnr": -10 * torch.log10((outputs["rgb"] - batch.rgb).square().mean())}
 
     def get_param_groups(self) -> dict[str, list[nn.Parameter]]:

@@ -50,7 +50,7 @@ def check_finite_loss(terms: Mapping[str, Tensor], step: int, run: RunFolder) ->
     """Refuse to learn from a loss term that is not a number."""
     for name, term in terms.items():
         if not bool(torch.isfinite(term)):
-            raise _diverged(f"the loss term '{name}' became {float(term)}", step, run)
+            raise _diverged(f"the loss term '{name}' became {float(term.detach())}", step, run)
 
 
 def check_finite_state(checkpoint: Checkpoint, parameters: set[str], run: RunFolder) -> None:

@@ -6,10 +6,27 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TextIO
+from typing import IO, TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
+
+
+@runtime_checkable
+class Stream(Protocol):
+    """Something to print to: a terminal, a file, a notebook's cell."""
+
+    def write(self, text: str, /) -> object:
+        """Take the text."""
+        ...
+
+    def flush(self) -> object:
+        """Show what was written."""
+        ...
+
+    def isatty(self) -> bool:
+        """Whether a person is looking."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -52,7 +69,7 @@ class Reporter:
 class PlainReporter(Reporter):
     """Lines of text, at most one per `seconds` (and always the last)."""
 
-    def __init__(self, stream: TextIO, seconds: float = 5.0):
+    def __init__(self, stream: Stream, seconds: float = 5.0):
         self._stream = stream
         self._seconds = seconds
         self._last = -float("inf")
@@ -79,7 +96,7 @@ class PlainReporter(Reporter):
 class RichReporter(Reporter):
     """A live bar with loss, PSNR, speed and time left."""
 
-    def __init__(self, stream: TextIO):
+    def __init__(self, stream: Stream):
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
@@ -88,7 +105,7 @@ class RichReporter(Reporter):
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[text]}"),
-            console=Console(file=stream),
+            console=Console(file=cast(IO[str], stream)),
         )
         self._tasks: dict[str, TaskID] = {}
 
@@ -121,9 +138,9 @@ class RichReporter(Reporter):
             yield
 
 
-def make_reporter(quiet: bool, stream: TextIO | None = None) -> Reporter:
+def make_reporter(quiet: bool, stream: Stream | None = None) -> Reporter:
     """The reporter that suits `stream` (unset: standard error)."""
-    target: TextIO | None = sys.stderr if stream is None else stream
+    target: Stream | None = sys.stderr if stream is None else stream
     if quiet or target is None:  # a program without a console has no stderr
         return Reporter()
     return RichReporter(target) if target.isatty() else PlainReporter(target)
