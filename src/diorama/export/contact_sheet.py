@@ -2,7 +2,7 @@
 """Many images on one sheet, each with its label."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import UInt8
@@ -99,7 +99,7 @@ def _labelled(
     return torch.from_numpy(np.array(picture))
 
 
-def _shortened(label: str, fits) -> str:
+def _shortened(label: str, fits: Callable[[str], bool]) -> str:
     """The label, or as much of its end as fits: names differ at their ends."""
     label = " ".join(label.split())
     for start in range(len(label)):

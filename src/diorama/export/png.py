@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PNG files of colours, alphas and depths, rounded to bytes and never cut off."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -76,5 +77,6 @@ def write_png(
         Image.fromarray(pixels.cpu().contiguous().numpy()).save(partial, format="PNG")
         partial.replace(path)
     except OSError as error:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            partial.unlink()
         raise UserError(f"{path}: the image cannot be written ({error.strerror}).") from error

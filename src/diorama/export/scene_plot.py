@@ -20,6 +20,7 @@ from diorama.export.plot_view import (
 COLORS = {"train": (38, 104, 190), "val": (30, 150, 110), "test": (226, 110, 28)}
 _UNUSED = (150, 150, 150)
 _PAPER, _INK, _GRID = (250, 250, 248), (45, 48, 54), (226, 226, 222)
+_VOLUME = (38, 104, 190)
 _SPHERE, _BOX = (120, 96, 170), (96, 130, 96)
 _AXES = (("x", (205, 60, 50)), ("y", (60, 150, 60)), ("z", (50, 90, 210)))
 _FINE = 2  # Drawn twice as large and reduced: smooth lines without a drawing library.
@@ -108,6 +109,8 @@ def _draw_cameras(draw: Any, scene: Scene, view: PlotView, corners: np.ndarray) 
     for split, chosen in COLORS.items():
         for index in scene.splits.get(split, ()):
             color[index] = chosen
+    if scene.kind == "forward-facing":
+        _draw_volume(draw, scene, view, corners)
     projected = view(corners)
     for i in np.argsort(-projected[:, 0, 2]):
         center, image = projected[i, 0], projected[i, 1:]
@@ -117,6 +120,24 @@ def _draw_cameras(draw: Any, scene: Scene, view: PlotView, corners: np.ndarray) 
             draw.line(_flat(np.stack([center, corner])), fill=(*color[i], 170), width=_FINE)
         # The thick edge is the top of the photograph.
         draw.line(_flat(image[[0, 1]]), fill=(*color[i], 255), width=2 * _FINE + 1)
+
+
+def _draw_volume(draw: Any, scene: Scene, view: PlotView, corners: np.ndarray) -> None:
+    """What the middle camera sees between near and far, because all others see about the same."""
+    offset = np.linalg.norm(corners[:, 0] - np.median(corners[:, 0], axis=0), axis=-1)
+    middle = int(offset.argmin())
+    center, image = corners[middle, 0], corners[middle, 1:]
+    forward = scene.cameras.world_from_camera[middle, :, 2].double().numpy()
+    depth = float((image.mean(0) - center) @ forward)
+    near, far = (
+        center + (image - center) * (limit / max(depth, 1e-12))
+        for limit in (scene.bounds.near, scene.bounds.far)
+    )
+    for plane in (near, far):
+        draw.polygon(_flat(view(plane)), fill=(*_VOLUME, 22))
+        draw.line(_flat(view(plane[[0, 1, 2, 3, 0]])), fill=(*_VOLUME, 150), width=_FINE)
+    for corner in far:
+        draw.line(_flat(view(np.stack([center, corner]))), fill=(*_VOLUME, 150), width=_FINE)
 
 
 def _draw_axes(draw: Any, view: PlotView, size: tuple[int, int]) -> None:
@@ -132,7 +153,7 @@ def _draw_axes(draw: Any, view: PlotView, size: tuple[int, int]) -> None:
 
 
 def _draw_legend(draw: Any, scene: Scene, size: tuple[int, int], stand: str) -> None:
-    title = {"corner": "from behind the cameras", "top": "from above"}[stand]
+    title = {"corner": "seen from a corner", "top": "from above"}[stand]
     entries = [(title, _INK), *(_legend(scene) if stand == "corner" else [])]
     left, top = 14.0 * _FINE, 12.0 * _FINE
     draw.rectangle([0, 0, size[0], 40 * _FINE], fill=(*_PAPER, 225))

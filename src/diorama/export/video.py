@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frames to an mp4 that browsers and phones play."""
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
@@ -20,7 +21,7 @@ _CODECS = ("libx264", "libopenh264", "mpeg4")
 def write_video(
     path: Path,
     frames: Iterable[UInt8[Tensor, "H W 3"]],
-    fps: float = 30.0,
+    fps: float | int = 30,
     quality: int = 18,
 ) -> str:
     """Encode frames as they come and return the codec's name; all of the file or none.
@@ -53,7 +54,8 @@ def write_video(
     except (FFmpegError, OSError) as error:
         raise UserError(f"{path}: the video cannot be written ({error.strerror}).") from error
     finally:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            partial.unlink()
     return codec
 
 
