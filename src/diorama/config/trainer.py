@@ -88,5 +88,3 @@ class TrainerConfig(Config):
     def pipeline(self) -> PipelineConfig:
         """The pipeline's share of this config."""
         return PipelineConfig(data=self.data, model=self.model)
-
-

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One network, sampled only where an occupancy grid has seen matter, and only where visible."""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from diorama.methods.nerf.config import NerfConfig
+from diorama.methods.nerf.field import NerfField
+from diorama.methods.nerf.occupancy_sampler import march
+from diorama.methods.nerf.rays import PaperRays
+from diorama.methods.nerf.settings import RenderSettings
+from diorama.methods.nerf.volume import Pixels, Samples, activate_density, render_samples
+from diorama.model import TrainingCallback
+from diorama.nn.occupancy_grid import OccupancyGrid
+
+HIDDEN_TRANSMITTANCE = 1e-3  # samples behind this much matter change no pixel by a visible step
+LOOK_COST = 3  # looking at a density without gradients costs a third of a training sample
+MIN_RAYS, MAX_RAYS = 64, 1 << 14
+GRID_SHARE = 32  # an update looks at 1/32 of the cells: an MLP query is dear
+SLAB = 8  # samples per ray and round of front-to-back rendering
+GRID_SEED_STRIDE = 7919
+
+
+class OccupancyRenderer(nn.Module):
+    """Marches a lattice through the grid; the number of rays follows a fixed sample budget."""
+
+    samples_per_ray: Tensor
+    is_grid_trained: Tensor
+
+    def __init__(self, config: NerfConfig, settings: RenderSettings):
+        super().__init__()
+        self.config, self.settings = config, settings
+        self.fine = NerfField(config)
+        self.grid = OccupancyGrid(config.grid_resolution)
+        self.register_buffer("samples_per_ray", torch.zeros(()))
+        self.register_buffer("is_grid_trained", torch.zeros((), dtype=torch.bool))
+
+    def reset(self) -> None:
+        """Forget the grid and what a ray costs."""
+        self.grid.reset()
+        self.samples_per_ray.zero_()
+        self.is_grid_trained.fill_(False)
+
+    def train_pixels(self, rays: PaperRays, step: int, generator: torch.Generator) -> list[Pixels]:
+        """The picture of a batch; hidden samples are dropped before gradients are recorded."""
+        is_warm = step >= self.config.grid_warmup
+        samples = self._march(rays, is_warm, generator if self.config.perturb else None)
+        work = len(samples)
+        if is_warm:
+            is_visible = self._is_visible(samples, rays)
+            work = len(samples) // LOOK_COST
+            samples = samples.kept(is_visible)
+            work += len(samples)
+        self.samples_per_ray.fill_(work / max(len(rays), 1))
+        return [self._shade(samples, rays, generator)]
+
+    @torch.no_grad()
+    def render_pixels(self, rays: PaperRays) -> Pixels:
+        """The picture, marched in slabs from front to back so that hidden samples cost nothing."""
+        samples = self._march(rays, bool(self.is_grid_trained), None)
+        rank = torch.arange(len(samples), device=samples.ray.device) - samples.offsets[samples.ray]
+        raw_rgb = torch.zeros(len(samples), 3, device=rank.device)
+        density = torch.zeros(len(samples), device=rank.device)
+        thickness = torch.zeros(len(rays), device=rank.device)
+        enough = -torch.log(torch.tensor(HIDDEN_TRANSMITTANCE)).item()
+        for start in range(0, int(rank.max()) + 1 if len(rank) else 0, SLAB):
+            is_open = thickness[samples.ray] < enough
+            pick = ((rank >= start) & (rank < start + SLAB) & is_open).nonzero().flatten()
+            part = samples.kept_at(pick)
+            rgb, raw = self.fine(part.positions(rays), rays.view_directions[part.ray])
+            raw_rgb[pick] = rgb
+            density[pick] = activate_density(raw, self.config.density)
+            thickness.index_add_(0, part.ray, density[pick] * part.delta)
+        return render_samples(raw_rgb, density, samples, rays, self.settings.background)
+
+    def callbacks(self) -> list[TrainingCallback]:
+        return [TrainingCallback("after-step", self._update_grid, self.config.grid_every)]
+
+    def next_num_rays(self, num_rays: int) -> int:
+        """Rays that will spend the sample budget, going by the last batch's cost per ray."""
+        cost = self.samples_per_ray.item()
+        if cost == 0:
+            return num_rays
+        wanted = self.config.sample_budget / cost
+        return int(min(max(wanted, num_rays / 2, MIN_RAYS), num_rays * 2, MAX_RAYS))
+
+    def statistics(self) -> dict[str, Tensor]:
+        return {
+            "occupied": self.grid.is_occupied.float().mean(),
+            "work_per_ray": self.samples_per_ray.clone(),
+        }
+
+    def _march(self, rays: PaperRays, is_warm: bool, generator: torch.Generator | None) -> Samples:
+        steps = self.config.march_steps if is_warm else self.config.march_warmup_steps
+        return march(rays, self.grid, self.settings, steps, generator)
+
+    def _shade(self, samples: Samples, rays: PaperRays, generator: torch.Generator) -> Pixels:
+        raw_rgb, raw = self.fine(samples.positions(rays), rays.view_directions[samples.ray])
+        if self.config.raw_noise_std > 0:
+            noise = torch.randn(raw.shape, generator=generator, device=raw.device)
+            raw = raw + self.config.raw_noise_std * noise
+        density = activate_density(raw, self.config.density)
+        return render_samples(raw_rgb, density, samples, rays, self.settings.background)
+
+    @torch.no_grad()
+    def _is_visible(self, samples: Samples, rays: PaperRays) -> Bool[Tensor, " N"]:
+        """Whether enough light reaches each sample: T = exp(-sum of tau before it)."""
+        raw = self.fine.raw_density(samples.positions(rays))
+        tau = activate_density(raw, self.config.density) * samples.delta
+        # Double precision and a cap: the sum runs over all rays and their infinite last samples.
+        total = tau.clamp(max=50.0).double().cumsum(0)
+        before = torch.nn.functional.pad(total, (1, 0))
+        depth_in_ray = before[:-1] - before[samples.offsets[samples.ray]]
+        return depth_in_ray < -torch.log(torch.tensor(HIDDEN_TRANSMITTANCE)).item()
+
+    def _update_grid(self, step: int) -> None:
+        """Look at a share of the cells again; all of them when the warm-up ends."""
+        if step + 1 < self.config.grid_warmup:
+            return
+        device = self.grid.values.device
+        generator = torch.Generator(device).manual_seed(GRID_SEED_STRIDE * (step + 1))
+        is_first = not bool(self.is_grid_trained)
+        self.grid.update(self._thickness_at, generator, all_cells=is_first, share=GRID_SHARE)
+        self.is_grid_trained.fill_(True)
+
+    def _thickness_at(self, unit: Float[Tensor, "N 3"]) -> Float[Tensor, " N"]:
+        settings = self.settings
+        raw = self.fine.raw_density(settings.grid_frame.from_unit(unit))
+        step = (settings.far - settings.near) / self.config.march_steps
+        return activate_density(raw, self.config.density) * step

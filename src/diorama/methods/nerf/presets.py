@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The named NeRF configurations: the paper's two, and one sized for a CPU."""
+
+from diorama.config import DataConfig, LogConfig, OptimConfig, TrainerConfig
+from diorama.methods.nerf.config import NerfConfig
+
+
+def nerf() -> TrainerConfig:
+    """The paper's NeRF for objects, as nerf-pytorch's Blender configurations run it."""
+    return TrainerConfig(
+        method="nerf",
+        max_steps=200_000,
+        data=DataConfig(rays=1024, sampling="per-image", precrop_steps=500),
+        model=NerfConfig(),
+        optim=OptimConfig(lr=5e-4, lr_final=5e-5, schedule="exponential", decay_steps=500_000),
+        log=LogConfig(eval_every=2500),
+    )
+
+
+def nerf_llff() -> TrainerConfig:
+    """The paper's NeRF for forward-facing captures: NDC, 64 + 64 samples, density noise."""
+    return TrainerConfig(
+        method="nerf-llff",
+        max_steps=200_000,
+        data=DataConfig(rays=1024),
+        model=NerfConfig(importance=64, raw_noise_std=1.0),
+        optim=OptimConfig(lr=5e-4, lr_final=5e-5, schedule="exponential", decay_steps=250_000),
+        log=LogConfig(eval_every=2500),
+    )
+
+
+def nerf_small() -> TrainerConfig:
+    """A NeRF that a CPU trains while you wait: narrow trunk, occupancy grid, sample budget."""
+    return TrainerConfig(
+        method="nerf-small",
+        max_steps=10_000,
+        data=DataConfig(rays=512),
+        model=NerfConfig(depth=4, width=128, skip=-1, density="softplus", sampler="occupancy"),
+        optim=OptimConfig(lr=2e-3, lr_final=5e-5, warmup_steps=100),
+    )

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the config leaves open and the scene decides: range, spacing, far plane, background."""
+
+from dataclasses import dataclass
+
+from diorama.data.scene import Scene
+from diorama.errors import UserError
+from diorama.methods.nerf.config import NerfConfig
+from diorama.methods.nerf.grid_frame import GridFrame
+
+
+@dataclass(frozen=True)
+class RenderSettings:
+    """The resolved settings of one model on one scene."""
+
+    near: float
+    far: float
+    is_ndc: bool
+    lindisp: bool
+    far_is_opaque: bool
+    background: tuple[float, float, float]
+    grid_frame: GridFrame
+
+    @staticmethod
+    def of(config: NerfConfig, scene: Scene) -> "RenderSettings":
+        """Every open choice settled by the kind of the scene."""
+        is_ndc = scene.kind == "forward-facing" if config.ndc is None else config.ndc
+        lindisp = scene.kind == "unbounded" if config.lindisp is None else config.lindisp
+        if is_ndc and config.lindisp:
+            raise UserError(
+                "--model.lindisp with --model.ndc: NDC is linear in disparity already; drop one."
+            )
+        is_cut_out = scene.has_alpha
+        is_opaque = not is_cut_out if config.far_is_opaque is None else config.far_is_opaque
+        near, far = (0.0, 1.0) if is_ndc else (scene.bounds.near, scene.bounds.far)
+        is_white = config.background == "white" or (config.background == "auto" and is_cut_out)
+        return RenderSettings(
+            near,
+            far,
+            is_ndc,
+            lindisp and not is_ndc,
+            is_opaque,
+            (1.0, 1.0, 1.0) if is_white else (0.0, 0.0, 0.0),
+            GridFrame.of(scene, is_ndc),
+        )
