@@ -3,6 +3,8 @@
 
 import io
 import math
+import tokenize
+import warnings
 import zipfile
 import zlib
 from pathlib import Path
@@ -14,7 +16,8 @@ from diorama.data.paths import disk_error, read_bytes
 from diorama.errors import UserError
 
 MAX_ARRAY_BYTES = 256 * 2**20
-_DAMAGED = (ValueError, EOFError, OverflowError, SyntaxError, RecursionError, MemoryError)
+# NumPy parses its headers as Python text, hence the last three.
+_DAMAGED = (ValueError, EOFError, OverflowError, SyntaxError, RecursionError, tokenize.TokenError)
 
 
 def read_npy(path: Path) -> np.ndarray:
@@ -60,7 +63,9 @@ def _array(raw: bytes, where: str) -> np.ndarray:
         )
     stream.seek(0)
     try:
-        array = np.load(stream, allow_pickle=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            array = np.load(stream, allow_pickle=False)
     except _DAMAGED as error:
         raise UserError(f"{where}: not a readable NumPy array ({error}).") from error
     if not np.isfinite(array).all():
@@ -71,11 +76,15 @@ def _array(raw: bytes, where: str) -> np.ndarray:
 def _header(stream: io.BytesIO) -> tuple[tuple[int, ...], Any]:
     version = np.lib.format.read_magic(stream)
     if version == (1, 0):
-        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+        read = np.lib.format.read_array_header_1_0
     elif version == (2, 0):
-        shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+        read = np.lib.format.read_array_header_2_0
     else:
         raise ValueError(f"format version {version}")
+    with warnings.catch_warnings():
+        # A damaged header makes NumPy guess at Python 2 and say so; our sentence is enough.
+        warnings.simplefilter("ignore")
+        shape, _, dtype = read(stream)
     if any(not isinstance(size, int) or size < 0 for size in shape):
         raise ValueError(f"shape {shape}")
     return shape, dtype

@@ -48,7 +48,7 @@ def assemble(draft: Draft, config: DataConfig) -> Scene:
     frames = [draft.frames[i] for i in used]
     position = {old: new for new, old in enumerate(used)}
     splits = {name: tuple(position[i] for i in indices) for name, indices in splits.items()}
-    sized, size_notes = sized_images(frames, draft.root, config.downscale)
+    sized, size_notes = sized_images(frames, draft.root, float(config.downscale))
     cameras = _cameras(frames, sized, placed.poses[used])
     has_alpha = _has_alpha(draft, frames, sized, config)
     kind = draft.kind or ("object" if has_alpha else "unbounded")

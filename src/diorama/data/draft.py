@@ -24,8 +24,8 @@ class Lens:
     """
 
     model: CameraModel = CameraModel.PERSPECTIVE
-    width: float | None = None
-    height: float | None = None
+    width: float | int | None = None
+    height: float | int | None = None
     fx: float | None = None
     fy: float | None = None
     angle_x: float | None = None
@@ -36,7 +36,7 @@ class Lens:
 
     def fit(self, width: int, height: int, where: str) -> tuple[float, float, float, float]:
         """fx fy cx cy for an image file of this size, refused when its shape is another."""
-        own_width, own_height = self.width or float(width), self.height or float(height)
+        own_width, own_height = float(self.width or width), float(self.height or height)
         check_shape((own_width, own_height), (width, height), where)
         if self.model is CameraModel.EQUIRECTANGULAR:
             return (width / math.tau, height / math.pi, width / 2, height / 2)
@@ -65,7 +65,7 @@ def _focal(pixels: float | None, angle: float | None, side: float, where: str) -
 
 
 def check_shape(
-    own: tuple[float, float],
+    own: tuple[float | int, float | int],
     found: tuple[int, int],
     where: str,
     what: str = "the image",

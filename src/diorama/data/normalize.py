@@ -44,19 +44,21 @@ def focus_point(poses: Float[Tensor, "N 3 4"]) -> Float[Tensor, " 3"]:
     """What the cameras look at: the point nearest to their axes, in front of most of them.
 
     Cameras that turn their back to it are dropped and the point is found again; when that does not
-    settle (cameras looking outwards, or one camera) the mean camera centre serves.
+    settle (cameras that look outwards or all the same way) the mean camera centre serves.
     """
-    chosen = poses
+    mean = poses[:, :, 3].mean(0)
+    if len(poses) < 2 or looks_forward(poses):
+        return mean
+    chosen, point = poses, nearest_point_to_axes(poses)
     for _ in range(5):
-        point = nearest_point_to_axes(chosen)
         is_front = ((point - chosen[:, :, 3]) * chosen[:, :, 2]).sum(-1) > 0
         if bool(is_front.all()):
             break
         chosen = chosen[is_front]
         if len(chosen) < max(2, len(poses) // 2):
-            return poses[:, :, 3].mean(0)
-    is_useful = len(poses) > 1 and not looks_forward(poses)
-    return point if is_useful else poses[:, :, 3].mean(0)
+            return mean
+        point = nearest_point_to_axes(chosen)
+    return point
 
 
 def from_cameras(poses: Float[Tensor, "N 3 4"]) -> Similarity:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """File names from a data set stay inside its folder; every disk error is one sentence."""
 
+import errno
 import os
 import re
 from pathlib import Path, PurePosixPath
@@ -39,6 +40,8 @@ def is_file(path: Path) -> bool:
     try:
         return path.is_file()
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return False
         raise disk_error(path, error) from error
 
 

@@ -53,7 +53,7 @@ def _header(text: str, path: Path) -> tuple[str, int, list[str], list[str]]:
                 count = int(words[2])
         elif words[:1] == ["property"] and element == "vertex":
             if len(words) != 3 or words[1] not in _TYPES or words[2] in names:
-                raise UserError(f"{path}: cannot read the vertex property {' '.join(words):.60!r}.")
+                raise UserError(f"{path}: cannot read the vertex property {' '.join(words)!r:.60}.")
             kinds.append(_TYPES[words[1]])
             names.append(words[2])
     if style not in _FORMATS or count < 0 or not {"x", "y", "z"} <= set(names):
