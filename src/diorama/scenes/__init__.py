@@ -51,6 +51,4 @@ def make_scene(
     scene = load_procedural(name)
     recipe = DatasetRecipe(name, size, num_train, num_val, num_test, supersampling)
     target = cache_folder(f"{name}-{recipe.digest()}") if folder is None else Path(folder)
-    return build_once(
-        target, recipe.to_plain(), lambda path: write_dataset(scene, recipe, path)
-    )
+    return build_once(target, recipe.to_plain(), lambda path: write_dataset(scene, recipe, path))

@@ -21,8 +21,8 @@ from diorama.scenes.procedural import ProceduralScene
 GENERATOR_VERSION = 1
 """Raised whenever the same recipe gives other files: cached folders of older versions are left."""
 
-CAMERA_ANGLE_X = 0.64
-"""Horizontal field of view in radians: the tabletop fills the image with a little air."""
+CAMERA_ANGLE_X = 0.6911112070083618
+"""Horizontal field of view in radians, that of the Blender scenes."""
 
 CAMERA_RADIUS = 4.0311289
 """Distance from the origin, that of the Blender scenes: near 2 and far 6 enclose the scene."""
@@ -129,14 +129,17 @@ def _photograph(
             save_png(image, name)
 
     assert scene.grid is not None, "built before the threads share it"
-    with _one_torch_thread_each() as num_workers:
-        with ThreadPoolExecutor(num_workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            for _ in pool.map(work, starts):
-                pass
+    with _torch_threads_restored() as count, _single_threaded_workers(count) as pool:
+        for _ in pool.map(work, starts):
+            pass
+
+
+def _single_threaded_workers(count: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(count, initializer=torch.set_num_threads, initargs=(1,))
 
 
 @contextmanager
-def _one_torch_thread_each() -> Iterator[int]:
+def _torch_threads_restored() -> Iterator[int]:
     """torch.set_num_threads in a worker also sets what later threads start with; undo that."""
     num_threads = torch.get_num_threads()
     try:

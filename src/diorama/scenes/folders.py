@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders that are either complete or absent: built aside, checked by a manifest, moved into place."""
+"""Folders that are either complete or absent: built aside, then moved into place."""
 
 import errno
 import json

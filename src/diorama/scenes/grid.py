@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A coarse grid that says, for every cell, how far the scene is and which solids could be nearest.
 
-With c a cell's centre and h its half diagonal, every point p of the cell has |p - c| <= h. Distances
-are 1-Lipschitz, so sdf(p) >= sdf(c) - h, and a solid whose distance at c exceeds the least by more
-than 2 h is never the nearest one in the cell. Culling by this rule changes no result, only the time.
+With c a cell's centre and h its half diagonal, every point p of the cell has |p - c| <= h.
+Distances are 1-Lipschitz, so sdf(p) >= sdf(c) - h, and a solid whose distance at c exceeds the
+least by more than 2 h is never the nearest one in the cell. Culling by this rule changes no result,
+only the time.
 """
 
 import math

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ground-truth meshes: marching cubes on the signed distance, then vertices moved onto the surface."""
+"""Ground-truth meshes: marching cubes on the signed distance, then a step onto the surface."""
 
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,7 @@ def mesh_of(scene: SolidUnion, grid: CandidateGrid, resolution: int) -> "trimesh
     ]
     points = torch.stack(torch.meshgrid(*axes, indexing="ij"), -1)
     values = _sdf(grid, points.reshape(-1, 3)).reshape(points.shape[:3])
-    vertices, faces, _, _ = marching_cubes(values.numpy(), 0.0, gradient_direction="ascent")
+    vertices, faces, _, _ = marching_cubes(values.numpy(), 0.0, gradient_direction="descent")
     on_surface = _projected(scene, torch.from_numpy(vertices.copy()) * spacing, grid, spacing)
     colors = encode_srgb(scene.albedo(columnwise(on_surface)))
     rgb = (colors * 255).round().to(torch.uint8).numpy()

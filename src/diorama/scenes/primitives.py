@@ -117,7 +117,7 @@ def horseshoe(
 def gable(
     points: Points, half_width: float, height: float, half_depth: float, rounding: float
 ) -> Distances:
-    """Roof prism along y: isosceles triangle with base z = 0 and apex z = height, rounded outwards."""
+    """Roof prism along y: isosceles triangle, base at z = 0, apex at height, rounded outwards."""
     x, y, z = points.unbind(-1)
     x = x.abs()
     base = hypot2((x - half_width).clamp_min(0), z)

@@ -27,8 +27,8 @@ _RAYS_AT_ONCE = 1 << 20
 class GroundTruth:
     """One image and its exact geometry.
 
-    ``rgb`` and ``alpha`` are averaged over each pixel's area. ``depth`` and ``normal`` belong to the
-    ray through the pixel's centre, and are 0 where that ray meets nothing.
+    ``rgb`` and ``alpha`` are averaged over each pixel's area. ``depth`` and ``normal`` belong to
+    the ray through the pixel's centre, and are 0 where that ray meets nothing.
     """
 
     rgb: Float[Tensor, "H W 3"]

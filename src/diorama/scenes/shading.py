@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Soft, view-independent shading: a warm key light, a sky, light from the ground, a display curve."""
+"""Soft shading that no camera position changes: a warm key light, a sky, light from the ground."""
 
 from dataclasses import dataclass
 

@@ -15,7 +15,7 @@ Points = Float[Tensor, "N 3"]
 
 @dataclass(frozen=True)
 class Solid:
-    """One material's worth of matter. ``distance`` and ``albedo`` take points of the solid's frame."""
+    """Matter of one material; ``distance`` and ``albedo`` take points of the solid's own frame."""
 
     name: str
     distance: Callable[[Tensor], Tensor]

@@ -88,7 +88,7 @@ def _flowers(p: Points, grass: Colors) -> Colors:
     v = p[:, 1] / size - cell_y - 0.25 - 0.5 * lattice_hash(a, b, 2)
     radius = (u * u + v * v).sqrt()
     petal = 0.19 + 0.045 * torch.cos(5 * torch.atan2(v, u))
-    is_there = (lattice_hash(a, b, 3) < 0.33).to(p)
+    is_there = (lattice_hash(a, b, 3) < 0.33).to(p) * (p[:, :2].norm(dim=-1) < 0.97)
     kind = lattice_hash(a, b, 4)[:, None]
     petals = torch.where(kind < 0.6, plain(p, srgb("fff8ea")), plain(p, srgb("f4a9b4")))
     grass = mix(grass, petals, is_there * smoothstep(0.03, -0.03, radius - petal))
@@ -107,7 +107,7 @@ def walls(p: Points) -> Colors:
     )
     color = mix(color, _timber(p), beam)
     # Long sides: two windows each. Ends: a door in front (-y), a window behind.
-    side_u = (y.abs() - 0.13)
+    side_u = y.abs() - 0.13
     color = _window(p, color, side_u, z - 0.0, (~is_end).to(p))
     color = _window(p, color, x, z - 0.0, (is_end & (y > 0)).to(p))
     return _door(p, color, x, z, (is_end & (y < 0)).to(p))
@@ -150,8 +150,18 @@ def gable(p: Points) -> Colors:
     return mix(color, plain(p, srgb("4d7ea3")), smoothstep(0.040, 0.036, radius))
 
 
-def _scallops(p: Points, along: Tensor, down: Tensor, width: float, tones: tuple[str, str, str]) -> Colors:
-    """Rounded tiles in shifted rows; ``down`` grows towards the eaves."""
+def _scallops(
+    p: Points,
+    along: Tensor,
+    down: Tensor,
+    width: float,
+    tones: tuple[str, str, str],
+    around: int = 0,
+) -> Colors:
+    """Rounded tiles in shifted rows; ``down`` grows towards the eaves.
+
+    ``around`` tiles close a circle; 0 for a flat roof.
+    """
     height = width * 0.8
     row = torch.floor(down / height)
     shifted = along / width + 0.5 * (row % 2)
@@ -163,7 +173,8 @@ def _scallops(p: Points, along: Tensor, down: Tensor, width: float, tones: tuple
     next_shift = along / width + 0.5 * ((row + 1) % 2)
     row = torch.where(is_below, row + 1, row)
     tile = torch.where(is_below, torch.floor(next_shift), tile)
-    tone = lattice_hash(tile.long(), row.long(), 5).to(p)
+    tile = tile.long() % around if around else tile.long()
+    tone = lattice_hash(tile, row.long(), 5).to(p)
     color = mix(plain(p, srgb(tones[0])), plain(p, srgb(tones[1])), tone)
     edge = (v - (0.55 + 0.45 * (1 - (2 * u) ** 2).clamp_min(0).sqrt())).abs()
     return mix(color, plain(p, srgb(tones[2])), 0.75 * smoothstep(0.14, 0.04, edge))
@@ -195,7 +206,7 @@ def stone_plain(p: Points) -> Colors:
 def tower(p: Points) -> Colors:
     """Round masonry with arrow-slit windows and a band of ivy-green lichen below."""
     turn = azimuth(p)
-    tone, mortar = masonry(turn * 14 * 0.0673, p[:, 2] + 1.0, 0.0673, 0.05, 8)
+    tone, mortar = masonry(turn * 14 * 0.0673, p[:, 2] + 1.0, 0.0673, 0.05, 8, around=14)
     stone = mix(plain(p, srgb("a59c8d")), plain(p, srgb("d9cfbd")), tone)
     stone = stone * (0.88 + 0.24 * noise(p, 28.0))[:, None]
     stone = mix(stone, plain(p, srgb("8a8173")), mortar)
@@ -210,7 +221,7 @@ def tower(p: Points) -> Colors:
 def tower_roof(p: Points) -> Colors:
     """Slate-blue scallops, wrapped around the cone in a whole number of tiles per row."""
     along = azimuth(p) * 14 * 0.07
-    return _scallops(p, along, 0.5 - p[:, 2] * 1.25, 0.07, ("2c5f7c", "5b9ab0", "1d3c55"))
+    return _scallops(p, along, 0.5 - p[:, 2] * 1.25, 0.07, ("2c5f7c", "5b9ab0", "1d3c55"), 14)
 
 
 def gold(p: Points) -> Colors:
@@ -257,7 +268,9 @@ def ball(p: Points) -> Colors:
     """Six gores in three colours with cream between, and caps."""
     turn = azimuth(p) * 6
     sector = torch.floor(turn).long() % 3
-    choices = torch.stack([srgb_tensor(p, "coral"), srgb_tensor(p, "mustard"), srgb_tensor(p, "teal")])
+    choices = torch.stack(
+        [srgb_tensor(p, "coral"), srgb_tensor(p, "mustard"), srgb_tensor(p, "teal")]
+    )
     width = (turn % 1.0 - 0.5).abs()
     color = mix(named(p, "cream"), choices[sector], smoothstep(0.27, 0.25, width))
     cap = smoothstep(0.168, 0.170, p[:, 2].abs())
@@ -285,8 +298,7 @@ def marble_ball(p: Points) -> Colors:
 
 def block(p: Points, name: str) -> Colors:
     """Pale wood with a painted panel and a disc, square or ring on each face."""
-    ordered, axis = p.abs().sort(dim=-1)
-    face = axis[:, 2]
+    face = p.abs().argmax(-1)
     u = torch.where(face == 0, p[:, 1], p[:, 0])
     v = torch.where(face == 2, p[:, 1], p[:, 2])
     extent = torch.maximum(u.abs(), v.abs())
@@ -296,7 +308,9 @@ def block(p: Points, name: str) -> Colors:
     disc = smoothstep(0.050, 0.047, radius)
     hole = smoothstep(0.026, 0.029, radius)
     diamond = smoothstep(0.058, 0.055, u.abs() + v.abs())
-    star = smoothstep(0.055, 0.051, radius * (1 + 0.28 * torch.cos(5 * torch.atan2(v, u) + math.pi / 2)))
+    star = smoothstep(
+        0.055, 0.051, radius * (1 + 0.28 * torch.cos(5 * torch.atan2(v, u) + math.pi / 2))
+    )
     symbol = torch.where(face == 0, disc * hole, torch.where(face == 1, star, diamond))
     return mix(color, named(p, "cream"), symbol)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Procedural colour: palette conversion, value noise and the patterns that materials are made of."""
+"""Procedural colour: palette, value noise and the patterns that materials are made of."""
 
 import math
 from functools import lru_cache
@@ -53,7 +53,7 @@ def _noise_table() -> Float[Tensor, " T"]:
 
 
 def noise(points: Points, frequency: float) -> Values:
-    """Smooth value noise in [0, 1] with features of size 1 / frequency, periodic after 32 of them."""
+    """Smooth value noise in [0, 1]; features of size 1 / frequency, periodic after 32 of them."""
     table = _noise_table().to(points)
     scaled = points * frequency + 100.37
     floor = scaled.floor()
@@ -109,13 +109,17 @@ def marble(points: Points, vein: str, ground: str) -> Colors:
 
 
 def masonry(
-    along: Values, up: Values, width: float, height: float, seed: int
+    along: Values, up: Values, width: float, height: float, seed: int, around: int = 0
 ) -> tuple[Values, Values]:
-    """Running-bond bricks on a wall: a random number per brick, and 1 on the mortar between them."""
+    """Running-bond bricks: a random number per brick, and 1 on the mortar between them.
+
+    ``around`` bricks close a circle; 0 for a straight wall.
+    """
     course = torch.floor(up / height)
     shifted = along / width + 0.5 * (course % 2)
     brick = torch.floor(shifted)
-    tone = lattice_hash(brick.long(), course.long(), seed).to(along)
+    index = brick.long() % around if around else brick.long()
+    tone = lattice_hash(index, course.long(), seed).to(along)
     edge_u = (0.5 - (shifted - brick - 0.5).abs()) * width
     edge_v = (0.5 - (up / height - course - 0.5).abs()) * height
     mortar = smoothstep(0.012, 0.004, torch.minimum(edge_u, edge_v))
