@@ -180,6 +180,12 @@ def test_a_model_of_another_shape_is_refused_by_tensor_name(tmp_path):
         resume(run, lambda config: replace(config, model=replace(config.model, width=17)))
 
 
+def test_the_seed_of_a_run_is_fixed(tmp_path):
+    run = train(tmp_path)
+    with pytest.raises(UserError, match="--seed and the method of a run are fixed"):
+        resume(run, lambda config: replace(config, seed=1))
+
+
 def test_data_normalised_differently_is_refused(tmp_path):
     run = train(tmp_path)
     scene = json.loads((run / "scene.json").read_text())

@@ -118,6 +118,8 @@ def test_above_several_runs_the_latest_is_taken_and_said(run, levels):
 def test_what_is_no_run_is_refused(tmp_path, run):
     with pytest.raises(UserError, match="no such run folder"):
         find_run(tmp_path / "nowhere")
+    with pytest.raises(UserError, match="cannot be opened"):
+        find_run(tmp_path / ("long" * 200))
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="no run in here"):
         find_run(tmp_path / "empty")

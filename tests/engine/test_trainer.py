@@ -233,6 +233,14 @@ def test_plain_lines_say_what_matters(tmp_path):
     assert not any("\x1b" in line for line in lines)
 
 
+def test_a_reader_that_went_away_does_not_stop_training(tmp_path):
+    class Closed(io.StringIO):
+        def write(self, text: str, /) -> int:
+            raise BrokenPipeError
+
+    assert read_metrics(train(tmp_path, PlainReporter(Closed(), seconds=0.0)))["step"] == 60
+
+
 def test_a_bar_on_a_terminal(tmp_path):
     class Terminal(io.StringIO):
         def isatty(self) -> bool:

@@ -76,7 +76,7 @@ class PlainReporter(Reporter):
 
     def message(self, text: str) -> None:
         """Print the sentence."""
-        print(text, file=self._stream, flush=True)
+        self._print(text)
 
     def update(self, report: StepReport) -> None:
         """Print the step if it is time."""
@@ -90,6 +90,11 @@ class PlainReporter(Reporter):
         now = time.monotonic()
         if is_last or now - self._last >= self._seconds:
             self._last = now
+            self._print(text)
+
+    def _print(self, text: str) -> None:
+        # A reader that went away, as `| head` does, is no reason to stop training.
+        with contextlib.suppress(BrokenPipeError):
             print(text, file=self._stream, flush=True)
 
 

@@ -115,6 +115,13 @@ def find_run(path: Path) -> FoundRun:
     """The run that `path` means: its folder, its config.json, one of its checkpoints, or a
     folder above several runs, of which the one worked on last is taken, with a note."""
     path = path.expanduser().absolute()
+    try:
+        return _find(path)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be opened ({error.strerror}).") from error
+
+
+def _find(path: Path) -> FoundRun:
     if not path.exists():
         raise UserError(f"{path}: no such run folder.")
     if path.is_file():

@@ -94,6 +94,8 @@ class Trainer:
         found = find_run(path)
         before, warnings = read_config(found.folder, default_for)
         config = before if configure is None else configure(before)
+        if (config.seed, config.method) != (before.seed, before.method):
+            raise UserError("--seed and the method of a run are fixed; train a new run instead.")
         trainer = Trainer(config, scene, reporter)
         for text in (*found.notes, *warnings):
             trainer.reporter.message(text)
