@@ -221,6 +221,16 @@ def field_of_view_impossible(root):
     transforms(root, change)
 
 
+@case(r"a focal length of 1e\+300, 30 and a centre")
+def focal_length_gigantic(root):
+    transforms(root, lambda d: d.update(fl_x=1e300))
+
+
+@case(r"sphere_radius must lie between")
+def sphere_radius_tiny(root):
+    transforms(root, lambda d: d.update(sphere_center=[0, 0, 0], sphere_radius=1e-320))
+
+
 @case(r"camera_model 'VR180_L' is not supported")
 def camera_model_unknown(root):
     transforms(root, lambda d: d.update(camera_model="VR180_L"))

@@ -45,6 +45,8 @@ def load_everything(config: DataConfig) -> None:
     scene = load_scene(config)
     assert 0 < scene.bounds.near < scene.bounds.far
     assert scene.splits["train"]
+    assert bool(scene.cameras.world_from_camera.isfinite().all())
+    assert bool(scene.cameras.intrinsics.isfinite().all())
     store = ImageStore(scene, 0.1)
     for index in range(len(scene.frames)):
         width, height = scene.cameras.size[index].tolist()

@@ -38,7 +38,9 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
                 name = member.filename.removesuffix(".npy")
                 arrays[name] = _array(archive.read(member), f"{path}: {name}")
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, *_DAMAGED) as error:
-        raise UserError(f"{path}: not a readable .npz file ({error}); copy it again.") from error
+        raise UserError(
+            f"{path}: not a readable .npz file ({error!s:.80}); copy it again."
+        ) from error
     except OSError as error:
         raise disk_error(path, error) from error
     return arrays
@@ -67,7 +69,7 @@ def _array(raw: bytes, where: str) -> np.ndarray:
             warnings.simplefilter("ignore")
             array = np.load(stream, allow_pickle=False)
     except _DAMAGED as error:
-        raise UserError(f"{where}: not a readable NumPy array ({error}).") from error
+        raise UserError(f"{where}: not a readable NumPy array ({error!s:.80}).") from error
     if not np.isfinite(array).all():
         raise UserError(f"{where}: holds values that are not finite numbers.")
     return array.astype(np.float64)

@@ -51,6 +51,12 @@ class Lens:
         cx = own_width / 2 if self.cx is None else self.cx
         cy = own_height / 2 if self.cy is None else self.cy
         ratio_x, ratio_y = width / own_width, height / own_height
+        is_sane = all(1e-3 < f / side < 1e4 for f, side in ((fx, own_width), (fy, own_height)))
+        if not (is_sane and abs(cx) < 100 * own_width and abs(cy) < 100 * own_height):
+            raise UserError(
+                f"{where}: a focal length of {fx:g}, {fy:g} and a centre of {cx:g}, {cy:g} pixels"
+                f" cannot belong to an image of {own_width:g} x {own_height:g}."
+            )
         return (fx * ratio_x, fy * ratio_y, cx * ratio_x, cy * ratio_y)
 
 

@@ -37,6 +37,13 @@ class Fields:
             raise UserError(f"{self.where}: {key} must be above zero, got {value:g}.")
         return value
 
+    def scale(self, key: str) -> float | None:
+        """A factor or length between 1e-6 and 1e6, or None when the field is absent."""
+        value = self.number(key)
+        if value is not None and not 1e-6 <= value <= 1e6:
+            raise UserError(f"{self.where}: {key} must lie between 1e-6 and 1e6, got {value:g}.")
+        return value
+
     def text(self, key: str) -> str | None:
         """A text, or None when the field is absent."""
         value = self.data.get(key)
@@ -118,7 +125,7 @@ def _shape(value: Any) -> tuple[int, ...]:
     if all(isinstance(row, list) for row in value):
         widths = {len(row) for row in value}
         return (len(value), widths.pop()) if len(widths) == 1 else ()
-    return (len(value),)
+    return () if any(isinstance(item, list) for item in value) else (len(value),)
 
 
 def _leaves(value: list[Any]) -> list[Any]:

@@ -40,6 +40,12 @@ def checked_pose(matrix: np.ndarray, where: str) -> tuple[np.ndarray, bool]:
     return np.concatenate([rotation, matrix[:3, 3:]], axis=1), repaired
 
 
+def sane_points(xyz: np.ndarray) -> np.ndarray:
+    """Which rows of N x 3 points are finite and not absurdly far away."""
+    # Comparisons with NaN are false, so one test says both.
+    return np.all(np.abs(xyz) < MAX_COORDINATE, axis=-1)
+
+
 def repair_note(count: int) -> list[str]:
     """The sentence about poses that had to be repaired, if any."""
     if not count:

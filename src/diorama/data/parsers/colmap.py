@@ -16,7 +16,7 @@ from diorama.data.normalize import forward_frame, looks_forward
 from diorama.data.parsers import colmap_binary, colmap_text
 from diorama.data.parsers.colmap_model import ColmapImage, ColmapModel, ColmapPoints
 from diorama.data.paths import IMAGE_SUFFIXES, is_file, is_folder, list_folder, relative_name
-from diorama.data.pose_check import MAX_COORDINATE
+from diorama.data.pose_check import MAX_COORDINATE, sane_points
 from diorama.data.scene import SPLITS, Scene
 from diorama.errors import UserError
 
@@ -154,9 +154,9 @@ def _frame(
 def world_from_camera(image: ColmapImage, where: str) -> np.ndarray:
     """The 3 x 4 pose; COLMAP stores its inverse."""
     quaternion, translation = np.array(image.quaternion), np.array(image.translation)
-    length = float(np.linalg.norm(quaternion))
     is_sane = np.isfinite(translation).all() and np.abs(translation).max() < MAX_COORDINATE
-    if not (is_sane and 0.5 < length < 2):
+    is_sane = is_sane and np.isfinite(quaternion).all() and np.abs(quaternion).max() < 2
+    if not (is_sane and 0.5 < np.linalg.norm(quaternion) < 2):
         raise UserError(
             f"{where}: the pose of image {image.name!r:.60} is not a pose; run the mapper again."
         )
@@ -175,7 +175,7 @@ def _mask_of(root: Path, name: str) -> Path | None:
 
 
 def _add_points(draft: Draft, points: ColmapPoints) -> None:
-    is_sane = np.isfinite(points.xyz).all(-1) & (np.abs(points.xyz) < MAX_COORDINATE).all(-1)
+    is_sane = sane_points(points.xyz)
     if not is_sane.all():
         draft.notes.append(f"{int((~is_sane).sum())} points are not finite and were dropped.")
     draft.xyz, draft.rgb = points.xyz[is_sane], points.rgb[is_sane]

@@ -68,7 +68,7 @@ def _parsed(path: Path, lines: Iterator[tuple[int, object]], read: Callable[...,
         try:
             yield read(line.split() if isinstance(line, str) else line, where)
         except (ValueError, IndexError, OverflowError) as error:
-            raise UserError(f"{where} is not what COLMAP writes ({error}).") from error
+            raise UserError(f"{where} is not what COLMAP writes ({error!s:.80}).") from error
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -157,10 +157,10 @@ def _add_extras(draft: DraftFrame, meta: Fields, frame: Fields, root: Path) -> N
     """Mask, depth and time; a listed file that does not exist is an error, not a silent hole."""
     draft.mask_path = _listed_file(frame, root, "mask_path")
     draft.depth_path = _listed_file(frame, root, "depth_file_path")
-    unit = meta.positive("depth_unit_scale_factor")
+    unit = meta.scale("depth_unit_scale_factor")
     if draft.depth_path is None:
         draft.depth_path = _listed_file(frame, root, "depth_path")
-        unit = unit or meta.positive("integer_depth_scale")
+        unit = unit or meta.scale("integer_depth_scale")
     draft.depth_unit = unit or 1e-3
     draft.time = frame.number("time")
 

@@ -106,4 +106,4 @@ def _near_far(ranges: list[tuple[float | None, float | None]]) -> tuple[float, f
     if not nears or not fars:
         return None
     near, far = float(math.floor(min(nears))), float(math.ceil(max(fars)))
-    return (near, far) if 0 <= near < far else None
+    return (near, far) if 0 <= near < far < 1e8 else None

@@ -31,7 +31,7 @@ def parse(root: Path, config: DataConfig) -> Scene:
     if rows.ndim != 2 or rows.shape[1] != 17 or not len(rows):
         raise UserError(f"{path}: expected one row of 17 numbers per image, got {rows.shape}.")
     near, far = float(rows[:, 15:].min()), float(rows[:, 15:].max())
-    if not 0 < near < far:
+    if not 1e-6 < near < far < 1e8:
         raise UserError(f"{path}: the depth bounds must be positive, got {near:g} to {far:g}.")
     folder, images = _images(root, len(rows), path)
     draft = Draft("llff", root, [])

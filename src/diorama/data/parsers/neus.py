@@ -58,6 +58,8 @@ def parse(root: Path, config: DataConfig) -> Scene:
 def decompose(matrix: np.ndarray, where: str) -> tuple[np.ndarray, np.ndarray]:
     """K (3 x 3, K[2, 2] = 1) and the pose (3 x 4 world_from_camera) of P = K [R | t]."""
     projection = matrix[:3, :4]
+    if np.abs(projection).max() > 1e12:
+        raise UserError(f"{where} is not a projection matrix.")
     # RQ by QR of the reversed matrix; signs make K's diagonal positive.
     turned, upper = np.linalg.qr(projection[::-1, :3].T)
     upper, turned = upper.T[::-1, ::-1], turned.T[::-1]

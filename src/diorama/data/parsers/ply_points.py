@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from diorama.data.paths import read_bytes
+from diorama.data.pose_check import sane_points
 from diorama.errors import UserError
 
 MAX_PLY_BYTES = 2 * 2**30
@@ -36,8 +37,8 @@ def read_ply(path: Path) -> tuple[np.ndarray, np.ndarray]:
             )
         rows = np.frombuffer(raw, row, count, start)
         table = {name: rows[name] for name in names}
-        return _points(table, path)
-    return _points({name: table[:, i] for i, name in enumerate(names)}, path)
+        return _points(table)
+    return _points({name: table[:, i] for i, name in enumerate(names)})
 
 
 def _header(text: str, path: Path) -> tuple[str, int, list[str], list[str]]:
@@ -66,21 +67,19 @@ def _ascii_rows(body: bytes, count: int, width: int, path: Path) -> np.ndarray:
     try:
         rows = np.array([[float(word) for word in line.split()[:width]] for line in lines])
     except ValueError as error:
-        raise UserError(f"{path}: a vertex is not {width} numbers ({error}).") from error
+        raise UserError(f"{path}: a vertex is not {width} numbers ({error!s:.80}).") from error
     if len(lines) < count or (count and rows.shape != (count, width)):
         raise UserError(f"{path}: declares {count} vertices but the file is too short for them.")
     return rows.reshape(count, width)
 
 
-def _points(table: dict[str, np.ndarray], path: Path) -> tuple[np.ndarray, np.ndarray]:
+def _points(table: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     xyz = np.stack([table[axis].astype(np.float64) for axis in "xyz"], axis=-1)
-    if not np.isfinite(xyz).all():
-        xyz = np.where(np.isfinite(xyz), xyz, np.nan)
     colours = [table.get(name) for name in ("red", "green", "blue")]
     if any(column is None for column in colours):
         rgb = np.full(xyz.shape, 128, dtype=np.uint8)
     else:
         rgb = np.stack([np.clip(column, 0, 255) for column in colours if column is not None], -1)
         rgb = np.nan_to_num(rgb).astype(np.uint8)
-    keep = np.isfinite(xyz).all(-1)
+    keep = sane_points(xyz)
     return xyz[keep], rgb[keep]

@@ -82,7 +82,7 @@ def _splits(meta: Fields, found: FrameList) -> dict[str, list[int]] | None:
 def _user_frame(meta: Fields) -> Similarity | None:
     """The file's coordinates from the user's original ones: x -> s (A x + t)."""
     matrix = meta.array("applied_transform", (3, 4), (4, 4))
-    scale = meta.positive("applied_scale")
+    scale = meta.scale("applied_scale")
     if matrix is None and scale is None:
         return None
     if matrix is None:
@@ -94,8 +94,8 @@ def _user_frame(meta: Fields) -> Similarity | None:
 
 def _choose_frame(meta: Fields, draft: Draft) -> None:
     """The frame that a Neuralangelo sphere or instant-ngp's aabb_scale define, if any."""
-    center, radius = meta.array("sphere_center", (3,)), meta.positive("sphere_radius")
-    aabb_scale, scale = meta.positive("aabb_scale"), meta.positive("scale")
+    center, radius = meta.array("sphere_center", (3,)), meta.scale("sphere_radius")
+    aabb_scale, scale = meta.scale("aabb_scale"), meta.scale("scale")
     if center is not None and radius is not None:
         draft.own_frame = _shrunk(1 / radius, -center / radius)
         draft.box, draft.kind = cube(1.0), "unbounded"
