@@ -18,7 +18,7 @@ from torch import Tensor
 from diorama.cameras import Cameras, flip_yz, look_at
 from diorama.scenes.procedural import ProceduralScene
 
-GENERATOR_VERSION = 1
+GENERATOR_VERSION = 2
 """Raised whenever the same recipe gives other files: cached folders of older versions are left."""
 
 CAMERA_ANGLE_X = 0.6911112070083618

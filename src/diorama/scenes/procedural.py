@@ -102,7 +102,7 @@ class ProceduralScene(SolidUnion):
         return torch.cat(parts)
 
     def _premultiplied(self, rays: Rays) -> Float[Tensor, "R 4"]:
-        hits = trace(self.grid, columnwise(rays.origins), columnwise(rays.directions))
+        hits = trace(self.grid, columnwise(rays.origins), columnwise(rays.directions), 1)
         seen = rays.origins.new_zeros(len(rays), 4)
         if len(hits.ray):
             seen[hits.ray, :3] = shade(self.grid, hits)
