@@ -148,6 +148,16 @@ def test_llff_has_its_frame_and_path(tmp_path):
     assert np.abs(projected(scene, known.points) - expected).max() < 2e-3
 
 
+def test_a_forward_facing_scene_in_another_frame_is_not_for_ndc(tmp_path):
+    tiny.write_llff(tmp_path, tiny.forward_rig())
+    rows = tiny.llff_rows(tiny.forward_rig())
+    scene = load(tmp_path, normalize="none")
+    assert scene.kind == "unbounded"
+    assert any("NDC" in note for note in scene.notes)
+    assert scene.bounds.near == pytest.approx(0.9 * rows[:, 15].min())
+    assert scene.bounds.far == pytest.approx(rows[:, 16].max())
+
+
 def test_llff_around_an_object_is_spherified(tmp_path):
     tiny.write_llff(tmp_path, tiny.rig())
     scene = load(tmp_path)

@@ -33,6 +33,8 @@ class _Placed:
     xyz: Tensor | None
     is_own: bool
     """Whether the frame is the one that the format defines."""
+    zoom: float
+    """Length in this frame of what has the length 1 in the format's own frame."""
 
 
 def assemble(draft: Draft, config: DataConfig) -> Scene:
@@ -53,6 +55,9 @@ def assemble(draft: Draft, config: DataConfig) -> Scene:
     has_alpha = _has_alpha(draft, frames, sized, config)
     kind = draft.kind or ("object" if has_alpha else "unbounded")
     bounds = _bounds(draft, placed, cameras, kind, config)
+    if kind == "forward-facing" and not placed.is_own:
+        kind = "unbounded"
+        notes.append("Forward-facing, but not in the frame of NDC (--data.normalize auto is).")
     path = None
     if placed.is_own and draft.path_hint is not None:
         path = render_path(draft.path_hint, placed.poses, cameras, bounds, splits["test"])
@@ -138,6 +143,7 @@ def _place(draft: Draft, config: DataConfig) -> _Placed:
         total,
         None if xyz is None else shift.apply(xyz),
         is_own and orientation == "none",
+        shift.scale / _scale(draft.own_frame),
     )
 
 
@@ -194,7 +200,9 @@ def _bounds(
 ) -> SceneBounds:
     tangents = _tangents(cameras)
     box = draft.box if placed.is_own else None
-    depths = draft.near_far if placed.is_own else None
+    depths = draft.near_far
+    if depths is not None:
+        depths = (depths[0] * placed.zoom, depths[1] * placed.zoom)
     bounds = scene_bounds(
         cameras.world_from_camera.double(), tangents, placed.xyz, kind, box, depths
     )
