@@ -115,9 +115,8 @@ def test_the_command_line_exits_with_2_and_one_line(tmp_path, name):
     root = tmp_path / "data"
     root.mkdir()
     CASES[name].build(root)
-    code = "import sys; from diorama.cli.main import main; sys.exit(main())"
     result = subprocess.run(
-        [sys.executable, "-c", code, "inspect", str(root)],
+        [sys.executable, "-m", "diorama", "inspect", str(root)],
         capture_output=True,
         text=True,
         timeout=60,
