@@ -7,7 +7,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 PY_FILES := src tests tools benchmarks $(wildcard examples)
 CXX_FILES := $(wildcard csrc/*.cpp csrc/*.h)
 
-.PHONY: demo test test-slow check format bench setup venv clean
+.PHONY: demo test test-slow check check-format check-lint check-types check-stub check-layers \
+        format bench setup venv clean
 
 demo: setup
 	$(BIN)/diorama demo
@@ -18,12 +19,23 @@ test: setup
 test-slow: setup
 	$(BIN)/python -m pytest -m slow
 
-check: setup
+# `make -k check` goes on after a failure.
+check: check-format check-lint check-types check-stub check-layers
+
+check-format: setup
 	$(BIN)/ruff format --check $(PY_FILES)
-	$(BIN)/ruff check $(PY_FILES)
-	$(BIN)/basedpyright
 	$(BIN)/clang-format --dry-run -Werror $(CXX_FILES)
+
+check-lint: setup
+	$(BIN)/ruff check $(PY_FILES)
+
+check-types: setup
+	$(BIN)/basedpyright
+
+check-stub: setup
 	$(BIN)/python tools/stub.py --check
+
+check-layers: setup
 	$(BIN)/python tools/layers.py
 
 format: setup
