@@ -25,7 +25,8 @@ from diorama.scenes import make_scene
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "outputs/examples")
 data = make_scene("spheres", folder / "data/spheres", size=32, num_train=12, num_test=2)
 config = method_config("nerf-small")
-small = replace(config.model, width=16, sample_budget=2048, grid_resolution=16)
+small = replace(config.model, width=16, sample_budget=2048, grid_resolution=16, grid_every=3,
+                grid_warmup=6)  # fmt: skip
 log = replace(config.log, save_every=10)
 config = replace(config, max_steps=20, output_dir=folder, quiet=True, model=small, log=log)
 whole = diorama.train(config, data=data)
