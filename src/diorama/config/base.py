@@ -28,9 +28,18 @@ class Config:
     def setup(self, *args: Any, **kwargs: Any) -> Any:
         """Build the object this config describes, passing the config first."""
         module_name, _, class_name = self.target.partition(":")
-        if not class_name:
-            raise ValueError(f"{type(self).__name__}.target must be 'module:Class'")
-        return getattr(importlib.import_module(module_name), class_name)(self, *args, **kwargs)
+        if not (module_name and class_name):
+            raise UserError(
+                f"{type(self).__name__}.target must be 'module:Class', {self.target!r}."
+            )
+        try:
+            kind = getattr(importlib.import_module(module_name), class_name)
+        except (ModuleNotFoundError, AttributeError) as error:
+            raise UserError(
+                f"{type(self).__name__} names {self.target!r}, which cannot be imported ({error}); "
+                "reinstall the package that this method comes from."
+            ) from error
+        return kind(self, *args, **kwargs)
 
 
 def to_plain(value: Any) -> Any:
@@ -92,13 +101,14 @@ def _typed(hint: Any, value: Any, where: str) -> Any:
             )
     if hint is Path and isinstance(value, str):
         return Path(value)
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if hint is float and is_number and not math.isnan(value):
-        return float(value)
-    if hint is int and is_number and isinstance(value, int):
-        return value
     if hint in (bool, str) and isinstance(value, hint):
         return value
+    # JSON's true is a Python int, and a config's number is not.
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if hint is float and not math.isnan(value):
+            return float(value)
+        if hint is int and isinstance(value, int):
+            return value
     raise UserError(f"{where}: expected {getattr(hint, '__name__', hint)}, got {_name_of(value)}.")
 
 

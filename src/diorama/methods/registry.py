@@ -6,26 +6,13 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
+from types import TracebackType
 from typing import Any
 
 from diorama.config import TrainerConfig
 from diorama.errors import UserError
 
 ENTRY_POINT_GROUP = "diorama.methods"
-PLUG_IN_FAILURES = (
-    ImportError,
-    SyntaxError,
-    NameError,
-    AttributeError,
-    TypeError,
-    ValueError,
-    LookupError,
-    ArithmeticError,
-    AssertionError,
-    OSError,
-    RuntimeError,
-)
-"""What importing foreign code may throw; it must not take the command line down with it."""
 
 
 @dataclass(frozen=True)
@@ -91,19 +78,36 @@ def _load(entry: MethodEntry) -> TrainerConfig:
 
 def _load_plug_in(entry: MethodEntry) -> TrainerConfig:
     blame = f"the plug-in method {entry.name!r} of {entry.source}"
-    try:
+    with _Blame(blame):
         made = _resolve(entry.target)
         config = made() if callable(made) else made
-    except PLUG_IN_FAILURES as error:
-        raise UserError(
-            f"{blame} cannot be loaded ({type(error).__name__}: {error}); upgrade or uninstall it."
-        ) from error
     if not isinstance(config, TrainerConfig):
         raise UserError(
             f"{blame} gives a {type(config).__name__} where a TrainerConfig is expected; "
             "upgrade or uninstall it."
         )
     return config
+
+
+@dataclass(frozen=True)
+class _Blame:
+    """Names the plug-in for whatever its code throws, an exit included: it is foreign code, and
+    must not take the command line down with it."""
+
+    who: str
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        if kind is None or issubclass(kind, KeyboardInterrupt):
+            return
+        told = " ".join(f"{kind.__name__}: {error}".split())
+        raise UserError(
+            f"{self.who} cannot be loaded ({told}); upgrade or uninstall it."
+        ) from error
 
 
 def _resolve(target: str) -> Callable[[], Any]:

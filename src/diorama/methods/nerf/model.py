@@ -8,6 +8,7 @@ from torch import Tensor
 from diorama.cameras import CameraModel, Cameras, Rays
 from diorama.data.ray_manager import RayBatch
 from diorama.data.scene import Scene
+from diorama.methods.nerf.check import check_nerf_config
 from diorama.methods.nerf.config import NerfConfig
 from diorama.methods.nerf.field import NerfField
 from diorama.methods.nerf.occupancy_renderer import OccupancyRenderer
@@ -15,7 +16,7 @@ from diorama.methods.nerf.paper_renderer import PaperRenderer
 from diorama.methods.nerf.rays import NdcFrame, PaperRays, z_depth_rays
 from diorama.methods.nerf.settings import RenderSettings
 from diorama.methods.nerf.volume import Pixels
-from diorama.model import Model, RenderOutput, TrainingCallback
+from diorama.model import Model, RenderOutput
 
 DEAD_STEPS = 100  # steps in a row without any opacity before a start counts as dead
 DEAD_OPACITY = 1e-4
@@ -29,6 +30,7 @@ class NerfModel(Model):
     dead_steps: Tensor
 
     def __init__(self, config: NerfConfig, scene: Scene):
+        check_nerf_config(config)
         super().__init__(config, scene)
         self.settings = RenderSettings.of(config, scene)
         self.ndc = NdcFrame.of(scene) if self.settings.is_ndc else None
@@ -36,7 +38,7 @@ class NerfModel(Model):
         renderer = PaperRenderer if config.sampler == "paper" else OccupancyRenderer
         self.renderer = renderer(config, self.settings)
         self.register_buffer("dead_steps", torch.zeros((), dtype=torch.int64))
-        self.reinitialize(torch.Generator().manual_seed(torch.randint(2**62, ()).item()))
+        self.reinitialize(torch.Generator().manual_seed(int(torch.randint(2**62, ()))))
 
     def reinitialize(self, generator: torch.Generator) -> None:
         """Fresh weights, an empty memory of dead steps, a grid that knows nothing."""
@@ -51,7 +53,8 @@ class NerfModel(Model):
         return torch.tensor(self.settings.background, device=self.dead_steps.device)
 
     def forward(self, batch: RayBatch, step: int, generator: torch.Generator) -> dict[str, Tensor]:
-        passes = self.renderer.train_pixels(self._paper_rays(batch.rays), step, generator)
+        rays = self._paper_rays(batch.rays, self.has_perspective_cameras)
+        passes = self.renderer.train_pixels(rays, step, generator)
         target = self._target(batch)
         self._watch_for_dead_start(passes, target)
         outputs = {"target": target, "rgb": passes[-1].rgb, "opacity": passes[-1].opacity}
@@ -77,9 +80,6 @@ class NerfModel(Model):
             **self.renderer.statistics(),
         }
 
-    def get_callbacks(self) -> list[TrainingCallback]:
-        return self.renderer.callbacks()
-
     def next_num_rays(self, num_rays: int) -> int:
         return self.renderer.next_num_rays(num_rays)
 
@@ -95,9 +95,9 @@ class NerfModel(Model):
     def render(self, camera: Cameras) -> RenderOutput:
         device = self.dead_steps.device
         rays, size = camera.to(device).image_rays(), (camera.height(), camera.width())
-        is_z_depth = bool((camera.model == CameraModel.PERSPECTIVE).all())
+        by_z_depth = self._samples_by_z_depth(camera)
         parts = [
-            self.renderer.render_pixels(self._paper_rays(part, is_z_depth))
+            self.renderer.render_pixels(self._paper_rays(part, by_z_depth))
             for part in _split(rays, self.config.render_chunk)
         ]
         rgb, depth, opacity, disparity = (
@@ -105,6 +105,8 @@ class NerfModel(Model):
             for name in ("rgb", "depth", "opacity", "disparity")
         )
         expected = depth / opacity.clamp(min=1e-6)
+        if not by_z_depth:
+            expected = expected * rays.z_scale
         return RenderOutput(
             rgb.view(*size, 3),
             expected.view(size),
@@ -112,10 +114,13 @@ class NerfModel(Model):
             extras={"disparity": disparity.view(size)},
         )
 
-    def _paper_rays(self, rays: Rays, is_z_depth: bool = True) -> PaperRays:
-        if self.ndc is not None:
-            return self.ndc.rays(rays)
-        return z_depth_rays(rays, is_z_depth and self.has_perspective_cameras)
+    def _samples_by_z_depth(self, camera: Cameras) -> bool:
+        """Whether depth is z-depth as in the paper, or distance because some lens is too wide."""
+        is_perspective = bool((camera.model == CameraModel.PERSPECTIVE).all())
+        return self.ndc is not None or (is_perspective and self.has_perspective_cameras)
+
+    def _paper_rays(self, rays: Rays, by_z_depth: bool) -> PaperRays:
+        return z_depth_rays(rays, by_z_depth) if self.ndc is None else self.ndc.rays(rays)
 
     def _target(self, batch: RayBatch) -> Float[Tensor, "R 3"]:
         rgb, alpha = batch.pixels[:, :3], batch.pixels[:, 3:]

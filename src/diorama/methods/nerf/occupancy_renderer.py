@@ -11,7 +11,6 @@ from diorama.methods.nerf.occupancy_sampler import march
 from diorama.methods.nerf.rays import PaperRays
 from diorama.methods.nerf.settings import RenderSettings
 from diorama.methods.nerf.volume import Pixels, Samples, activate_density, render_samples
-from diorama.model import TrainingCallback
 from diorama.nn.occupancy_grid import OccupancyGrid
 
 HIDDEN_TRANSMITTANCE = 1e-3  # samples behind this much matter change no pixel by a visible step
@@ -19,7 +18,6 @@ LOOK_COST = 3  # looking at a density without gradients costs a third of a train
 MIN_RAYS, MAX_RAYS = 64, 1 << 14
 GRID_SHARE = 32  # an update looks at 1/32 of the cells: an MLP query is dear
 SLAB = 8  # samples per ray and round of front-to-back rendering
-GRID_SEED_STRIDE = 7919
 
 
 class OccupancyRenderer(nn.Module):
@@ -44,7 +42,9 @@ class OccupancyRenderer(nn.Module):
 
     def train_pixels(self, rays: PaperRays, step: int, generator: torch.Generator) -> list[Pixels]:
         """The picture of a batch; hidden samples are dropped before gradients are recorded."""
-        is_warm = step >= self.config.grid_warmup
+        if step >= self.config.grid_warmup and step % self.config.grid_every == 0:
+            self._update_grid(generator)
+        is_warm = bool(self.is_grid_trained)
         samples = self._march(rays, is_warm, generator if self.config.perturb else None)
         work = len(samples)
         if is_warm:
@@ -73,9 +73,6 @@ class OccupancyRenderer(nn.Module):
             density[pick] = activate_density(raw, self.config.density)
             thickness.index_add_(0, part.ray, density[pick] * part.delta)
         return render_samples(raw_rgb, density, samples, rays, self.settings.background)
-
-    def callbacks(self) -> list[TrainingCallback]:
-        return [TrainingCallback("after-step", self._update_grid, self.config.grid_every)]
 
     def next_num_rays(self, num_rays: int) -> int:
         """Rays that will spend the sample budget, going by the last batch's cost per ray."""
@@ -114,12 +111,8 @@ class OccupancyRenderer(nn.Module):
         depth_in_ray = before[:-1] - before[samples.offsets[samples.ray]]
         return depth_in_ray < -torch.log(torch.tensor(HIDDEN_TRANSMITTANCE)).item()
 
-    def _update_grid(self, step: int) -> None:
-        """Look at a share of the cells again; all of them when the warm-up ends."""
-        if step + 1 < self.config.grid_warmup:
-            return
-        device = self.grid.values.device
-        generator = torch.Generator(device).manual_seed(GRID_SEED_STRIDE * (step + 1))
+    def _update_grid(self, generator: torch.Generator) -> None:
+        """Look at a share of the cells again; at all of them the first time."""
         is_first = not bool(self.is_grid_trained)
         self.grid.update(self._thickness_at, generator, all_cells=is_first, share=GRID_SHARE)
         self.is_grid_trained.fill_(True)

@@ -10,7 +10,6 @@ from diorama.methods.nerf.rays import PaperRays
 from diorama.methods.nerf.sampling import refined_depths, stratified_depths
 from diorama.methods.nerf.settings import RenderSettings
 from diorama.methods.nerf.volume import Pixels, Samples, activate_density, render_samples
-from diorama.model import TrainingCallback
 
 
 class PaperRenderer(nn.Module):
@@ -58,9 +57,6 @@ class PaperRenderer(nn.Module):
 
     def reset(self) -> None:
         """Nothing is remembered between steps."""
-
-    def callbacks(self) -> list[TrainingCallback]:
-        return []
 
     def next_num_rays(self, num_rays: int) -> int:
         return num_rays

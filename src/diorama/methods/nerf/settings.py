@@ -33,13 +33,20 @@ class RenderSettings:
         is_cut_out = scene.has_alpha
         is_opaque = not is_cut_out if config.far_is_opaque is None else config.far_is_opaque
         near, far = (0.0, 1.0) if is_ndc else (scene.bounds.near, scene.bounds.far)
-        is_white = config.background == "white" or (config.background == "auto" and is_cut_out)
         return RenderSettings(
             near,
             far,
             is_ndc,
             lindisp and not is_ndc,
             is_opaque,
-            (1.0, 1.0, 1.0) if is_white else (0.0, 0.0, 0.0),
+            _background(config, scene),
             GridFrame.of(scene, is_ndc),
         )
+
+
+def _background(config: NerfConfig, scene: Scene) -> tuple[float, float, float]:
+    """The named colour; auto is the format's own, else white behind cut-outs and black."""
+    white, black = (1.0, 1.0, 1.0), (0.0, 0.0, 0.0)
+    if config.background == "auto":
+        return scene.background or (white if scene.has_alpha else black)
+    return white if config.background == "white" else black
