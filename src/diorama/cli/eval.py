@@ -23,7 +23,7 @@ class EvalConfig:
     split: Literal["train", "val", "test"] | None = None
     """Which images; unset: test, or val where there is no test."""
     save_images: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
-    """Also write truth and render side by side to RUN/renders/eval-SPLIT."""
+    """Also write truth and render side by side to RUN/renders/eval."""
     device: str = "auto"
     """cpu, cuda, ...; auto takes CUDA when there is one."""
     threads: int | None = None
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> None:
 
     use_threads(options.threads)
     folder = find_run(options.run).folder
-    pictures = folder.renders / f"eval-{options.split or 'test'}"
+    pictures = folder.renders / (f"eval-{options.split}" if options.split else "eval")
 
     def on_image(image: EvaluatedImage) -> None:
         if not options.quiet:

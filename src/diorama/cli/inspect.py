@@ -10,6 +10,7 @@ import tyro
 from diorama.cli.arguments import parse
 from diorama.config import DataConfig
 from diorama.errors import UserError
+from diorama.scenes.locate import data_folder
 
 DESCRIPTION = "Look at a data set before training on it: a report here, a picture in a PNG."
 
@@ -34,7 +35,7 @@ def main(arguments: list[str]) -> None:
     path = config.path or config.data.path
     if path is None:
         raise UserError("inspect what? diorama inspect DATA, where DATA is the data set's folder.")
-    inspect(replace(config, data=replace(config.data, path=_folder(path))))
+    inspect(replace(config, data=replace(config.data, path=data_folder(path))))
 
 
 def inspect(config: InspectConfig) -> None:
@@ -74,12 +75,3 @@ def inspect(config: InspectConfig) -> None:
         console.print("Worth a look", style="bold yellow")
         for sentence in found:
             console.print(f"  - {sentence}", markup=False)
-
-
-def _folder(path: Path) -> Path:
-    """The data folder; a procedural scene is made first."""
-    if not str(path).startswith("scene:"):
-        return path
-    from diorama.scenes import make_scene
-
-    return make_scene(str(path).removeprefix("scene:"))

@@ -25,6 +25,8 @@ def render_images(
     on_frame: Callable[[int], None] | None = None,
 ) -> list[Path]:
     """Write FOLDER/OUTPUT/00000.png ... for each output; returns the outputs' folders."""
+    for name in outputs:
+        _remove_frames(folder / name)
     limits: tuple[float, float] | None = None
     for index in range(len(cameras)):
         view = model.render(cameras[index])
@@ -56,6 +58,12 @@ def render_videos(
         for video, images in zip(videos, folders, strict=True):
             write_video(video, _read_back(images, len(cameras)), fps)
     return videos
+
+
+def _remove_frames(folder: Path) -> None:
+    """Take away the frames of an earlier, longer path; nothing else in the folder."""
+    for old in folder.glob("[0-9][0-9][0-9][0-9][0-9].png"):
+        old.unlink()
 
 
 def _read_back(folder: Path, count: int) -> Iterator[UInt8[Tensor, "H W 3"]]:

@@ -42,7 +42,7 @@ def make_scene(
 ) -> Path:
     """A Blender-format folder of square RGBA images of the scene, made on first use.
 
-    Without ``folder`` it lives in the user's cache, named after its parameters; an incomplete or
+    Without ``folder`` it lives in the user's cache, in a folder named after its parameters; an incomplete or
     damaged one is made again.
     """
     from diorama.scenes.dataset import DatasetRecipe, write_dataset
@@ -50,5 +50,5 @@ def make_scene(
 
     scene = load_procedural(name)
     recipe = DatasetRecipe(name, size, num_train, num_val, num_test, supersampling)
-    target = cache_folder(f"{name}-{recipe.digest()}") if folder is None else Path(folder)
+    target = cache_folder(name, recipe.digest()) if folder is None else Path(folder)
     return build_once(target, recipe.to_plain(), lambda path: write_dataset(scene, recipe, path))

@@ -95,6 +95,8 @@ def write_dataset(scene: ProceduralScene, recipe: DatasetRecipe, folder: Path) -
     names, cameras = [], []
     for split in ("train", "val", "test"):
         count = getattr(recipe, f"num_{split}")
+        if count == 0:
+            continue
         views = split_cameras(split, count, recipe.size)
         (folder / split).mkdir()
         frames = [

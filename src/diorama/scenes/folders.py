@@ -18,12 +18,17 @@ MANIFEST = "diorama_scene.json"
 _ABANDONED_SECONDS = 24 * 3600
 
 
-def cache_folder(name: str) -> Path:
-    """Where the user's cache keeps the scene of this name: XDG_CACHE_HOME, else ~/.cache."""
+def cache_root() -> Path:
+    """Where the user's cache keeps scenes: XDG_CACHE_HOME, else ~/.cache."""
     root = os.environ.get("XDG_CACHE_HOME") or ""
     # The XDG specification says that a relative path is to be ignored.
     base = Path(root) if os.path.isabs(root) else Path("~/.cache").expanduser()
-    return base / "diorama" / "scenes" / name
+    return base / "diorama" / "scenes"
+
+
+def cache_folder(name: str, digest: str) -> Path:
+    """The cached scene of this name and recipe; runs are filed under the last part, the name."""
+    return cache_root() / digest / name
 
 
 def build_once(target: Path, recipe: dict[str, Any], build: Callable[[Path], None]) -> Path:
@@ -84,7 +89,7 @@ def _is_ours(target: Path) -> bool:
     """Only a folder that is empty, that we made, or that has our cache name may be replaced."""
     if not target.is_dir() or target.is_symlink():
         return False
-    in_cache = target.parent == cache_folder("any").parent
+    in_cache = target.parent.parent == cache_root()
     return in_cache or (target / MANIFEST).is_file() or not any(target.iterdir())
 
 
