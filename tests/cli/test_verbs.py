@@ -14,7 +14,17 @@ from diorama.cli.arguments import take_word
 from diorama.cli.main import VERBS, main
 from diorama.scenes import make_scene
 
-TINY = ["--model.depth=2", "--model.width=16", "--model.grid-resolution=16", "--model.sample-budget=2048", "--model.grid-warmup=4", "--model.march-steps=32", "--model.march-warmup-steps=16", "--data.rays=64", "--log.no-tensorboard"]
+TINY = [
+    "--model.depth=2",
+    "--model.width=16",
+    "--model.grid-resolution=16",
+    "--model.sample-budget=2048",
+    "--model.grid-warmup=4",
+    "--model.march-steps=32",
+    "--model.march-warmup-steps=16",
+    "--data.rays=64",
+    "--log.no-tensorboard",
+]
 
 
 @pytest.fixture(scope="module")

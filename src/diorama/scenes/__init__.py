@@ -42,8 +42,8 @@ def make_scene(
 ) -> Path:
     """A Blender-format folder of square RGBA images of the scene, made on first use.
 
-    Without ``folder`` it lives in the user's cache, in a folder named after its parameters; an incomplete or
-    damaged one is made again.
+    Without ``folder`` it lives in the user's cache, in a folder named after its parameters; an
+    incomplete or damaged one is made again.
     """
     from diorama.scenes.dataset import DatasetRecipe, write_dataset
     from diorama.scenes.folders import build_once, cache_folder
