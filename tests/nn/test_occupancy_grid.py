@@ -34,7 +34,7 @@ def test_cells_of_a_ball_are_kept_and_the_others_dropped():
 
 
 def test_the_box_is_tight_around_occupied_cells():
-    low, high = trained(OccupancyGrid(16), ball(0.5)).occupied_box()
+    low, high = trained(OccupancyGrid(16), ball(0.5)).box
     assert (low <= 0.26).all() and (low >= 0.18).all()
     assert (high >= 0.74).all() and (high <= 0.82).all()
 
@@ -49,7 +49,7 @@ def test_matter_that_moves_is_found_again_and_forgotten_where_it_was():
 
 def test_an_empty_field_leaves_an_empty_box():
     grid = trained(OccupancyGrid(8), lambda points: torch.zeros(len(points)))
-    low, high = grid.occupied_box()
+    low, high = grid.box
     assert torch.equal(low, high)
 
 

@@ -20,6 +20,8 @@ class OccupancyGrid(nn.Module):
 
     values: Float[Tensor, " cells"]
     is_occupied: Bool[Tensor, " cells"]
+    box: Float[Tensor, "2 3"]
+    """Corners of the tightest box around all occupied cells, in unit-cube coordinates."""
 
     def __init__(self, resolution: int, threshold: float = 0.01, decay: float = 0.95):
         super().__init__()
@@ -27,11 +29,13 @@ class OccupancyGrid(nn.Module):
         cells = resolution**3
         self.register_buffer("values", torch.zeros(cells))
         self.register_buffer("is_occupied", torch.ones(cells, dtype=torch.bool))
+        self.register_buffer("box", torch.tensor([[0.0] * 3, [1.0] * 3]))
 
     def reset(self) -> None:
         """Forget everything: all cells are occupied again."""
         self.values.zero_()
         self.is_occupied.fill_(True)
+        self.box.copy_(self._occupied_box())
 
     def cell_of(self, unit_points: Float[Tensor, "N 3"]) -> Int[Tensor, " N"]:
         """Index of the cell that holds each point of the unit cube; outside points are clamped."""
@@ -42,19 +46,6 @@ class OccupancyGrid(nn.Module):
         """Whether each point lies in the unit cube and in an occupied cell."""
         is_inside = ((unit_points >= 0) & (unit_points < 1)).all(dim=1)
         return is_inside & self.is_occupied[self.cell_of(unit_points)]
-
-    def occupied_box(self) -> tuple[Float[Tensor, "3"], Float[Tensor, "3"]]:
-        """Corners of the tightest box around all occupied cells, in unit-cube coordinates."""
-        grid = self.is_occupied.view(self.resolution, self.resolution, self.resolution)
-        low, high = [], []
-        for axis in range(3):
-            line = grid.any(dim=(axis + 1) % 3, keepdim=True).any(dim=(axis + 2) % 3, keepdim=True)
-            index = line.flatten().nonzero().flatten()
-            low.append(index[0].item() if len(index) else 0)
-            high.append(index[-1].item() + 1 if len(index) else 0)
-        corners = torch.tensor([low, high], dtype=torch.float32, device=self.values.device)
-        low_corner, high_corner = corners / self.resolution
-        return low_corner, high_corner
 
     @torch.no_grad()
     def update(
@@ -76,6 +67,17 @@ class OccupancyGrid(nn.Module):
         decayed[cells] *= self.decay
         self.values.copy_(decayed.scatter_reduce(0, cells, seen.to(decayed), "amax"))
         self.is_occupied.copy_(self.values > min(self.values.mean().item(), self.threshold))
+        self.box.copy_(self._occupied_box())
+
+    def _occupied_box(self) -> Float[Tensor, "2 3"]:
+        grid = self.is_occupied.view(self.resolution, self.resolution, self.resolution)
+        low, high = [], []
+        for axis in range(3):
+            line = grid.any(dim=(axis + 1) % 3, keepdim=True).any(dim=(axis + 2) % 3, keepdim=True)
+            index = line.flatten().nonzero().flatten()
+            low.append(index[0].item() if len(index) else 0)
+            high.append(index[-1].item() + 1 if len(index) else 0)
+        return torch.tensor([low, high], device=self.values.device) / self.resolution
 
     def _cells_to_visit(
         self, generator: torch.Generator, all_cells: bool, share: int

@@ -25,6 +25,7 @@ class OccupancyRenderer(nn.Module):
 
     samples_per_ray: Tensor
     is_grid_trained: Tensor
+    is_hiding: Tensor
 
     def __init__(self, config: NerfConfig, settings: RenderSettings):
         super().__init__()
@@ -33,25 +34,29 @@ class OccupancyRenderer(nn.Module):
         self.grid = OccupancyGrid(config.grid_resolution)
         self.register_buffer("samples_per_ray", torch.zeros(()))
         self.register_buffer("is_grid_trained", torch.zeros((), dtype=torch.bool))
+        self.register_buffer("is_hiding", torch.zeros((), dtype=torch.bool))
 
     def reset(self) -> None:
         """Forget the grid and what a ray costs."""
         self.grid.reset()
         self.samples_per_ray.zero_()
         self.is_grid_trained.fill_(False)
+        self.is_hiding.fill_(False)
 
     def train_pixels(self, rays: PaperRays, step: int, generator: torch.Generator) -> list[Pixels]:
         """The picture of a batch; hidden samples are dropped before gradients are recorded."""
         if step >= self.config.grid_warmup and step % self.config.grid_every == 0:
             self._update_grid(generator)
+            self.is_hiding.fill_(True)
         is_warm = bool(self.is_grid_trained)
         samples = self._march(rays, is_warm, generator if self.config.perturb else None)
         work = len(samples)
-        if is_warm:
-            is_visible = self._is_visible(samples, rays)
-            work = len(samples) // LOOK_COST
-            samples = samples.kept(is_visible)
-            work += len(samples)
+        if is_warm and bool(self.is_hiding):
+            kept = samples.kept(self._is_visible(samples, rays))
+            # Looking pays while it hides more than it costs; the next grid update asks again.
+            self.is_hiding.fill_(len(kept) * LOOK_COST < len(samples) * (LOOK_COST - 1))
+            work = len(kept) + len(samples) // LOOK_COST
+            samples = kept
         self.samples_per_ray.fill_(work / max(len(rays), 1))
         return [self._shade(samples, rays, generator)]
 

@@ -72,7 +72,7 @@ def _intervals_in_box(
         return torch.zeros(num_rays, dtype=torch.long, device=edges.device), torch.full(
             (num_rays,), num_steps, device=edges.device
         )
-    low, high = (frame.from_unit(corner[None])[0] for corner in grid.occupied_box())
+    low, high = frame.from_unit(grid.box)
     inverse = 1.0 / torch.where(rays.steps == 0, 1e-12, rays.steps)
     a, b = (low - rays.origins) * inverse, (high - rays.origins) * inverse
     enter, leave = torch.minimum(a, b).amax(dim=1), torch.maximum(a, b).amin(dim=1)
