@@ -7,6 +7,7 @@ import torch
 
 from diorama.cameras import CameraModel
 from diorama.config.data import DataConfig
+from diorama.data.image_store import ImageStore
 from diorama.data.load import load_scene
 from diorama.errors import UserError
 from tests.data import tiny_sets as tiny
@@ -109,6 +110,20 @@ def test_equirectangular(root):
     scene = load(root)
     assert scene.cameras.model.unique().tolist() == [int(CameraModel.EQUIRECTANGULAR)]
     assert 0 < scene.bounds.near < scene.bounds.far
+
+
+@pytest.mark.parametrize("downscale", [1, 2])
+def test_the_dark_border_of_a_fisheye_carries_no_loss(root, downscale):
+    edit(root, lambda d: d.update(camera_model="OPENCV_FISHEYE", fisheye_crop_radius=6.0))
+    scene = load(root, downscale=downscale)
+    mask = ImageStore(scene, 0.1).loss_mask(0)
+    assert mask is not None
+    cx, cy = scene.cameras.intrinsics[0, 2:].tolist()
+    y, x = np.mgrid[: mask.shape[0], : mask.shape[1]] + 0.5
+    is_lit = np.hypot(x - cx, y - cy) <= 6.0 / downscale
+    assert np.array_equal(mask.numpy() > 0, is_lit) and is_lit.any() and not is_lit.all()
+    edit(root, lambda d: d.update(camera_model="OPENCV"))
+    assert ImageStore(load(root), 0.1).loss_mask(0) is None
 
 
 def test_images_of_another_size_scale_the_intrinsics(root):

@@ -177,7 +177,15 @@ def _frame(frame: DraftFrame, size: Sized, scale: float, draft: Draft, config: D
         time=frame.time,
         mask_is_alpha=is_alpha,
         raw_size=size.raw,
+        crop_radius=_share_of_width(frame, size),
     )
+
+
+def _share_of_width(frame: DraftFrame, size: Sized) -> float | None:
+    """The crop radius relative to the width that the file's pixels refer to."""
+    if frame.crop_radius is None:
+        return None
+    return frame.crop_radius / (frame.lens.width or size.full[0])
 
 
 def _has_alpha(

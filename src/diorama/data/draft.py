@@ -108,6 +108,8 @@ class DraftFrame:
     depth_unit: float = 1e-3
     """Stored depth to user units."""
     time: float | None = None
+    crop_radius: float | None = None
+    """Radius in full-size pixels around the principal point beyond which a fisheye sees nothing."""
 
 
 @dataclass

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
 
 from diorama.data.images import read_depth, read_image, read_mask
@@ -74,9 +74,10 @@ def bytes_per_pixel(scene: Scene, indices: tuple[int, ...]) -> int:
 
 
 def has_loss_mask(scene: Scene, index: int) -> bool:
-    """Whether the frame has a mask file that says which pixels to ignore."""
+    """Whether a mask file or a lens's dark border says which pixels of the frame to ignore."""
     frame = scene.frames[index]
-    return frame.mask_path is not None and not frame.mask_is_alpha
+    has_file = frame.mask_path is not None and not frame.mask_is_alpha
+    return has_file or frame.crop_radius is not None
 
 
 def load_rgba(scene: Scene, index: int) -> UInt8[Tensor, "H W 4"]:
@@ -98,11 +99,26 @@ def load_rgba(scene: Scene, index: int) -> UInt8[Tensor, "H W 4"]:
 
 
 def load_loss_mask(scene: Scene, index: int) -> UInt8[Tensor, "H W"]:
-    """Decode the mask of a frame that has one, at its camera's size."""
-    path = scene.frames[index].mask_path
-    if path is None:
+    """The loss mask of a frame that has one, at its camera's size."""
+    if not has_loss_mask(scene, index):
         raise ValueError(f"frame {index} has no mask")
-    return resize_area(read_mask(path), *_size(scene, index))
+    frame, (width, height) = scene.frames[index], _size(scene, index)
+    if frame.mask_path is None or frame.mask_is_alpha:
+        mask = torch.full((height, width), 255, dtype=torch.uint8)
+    else:
+        mask = resize_area(read_mask(frame.mask_path), width, height)
+    if frame.crop_radius is not None:
+        mask[~_is_in_circle(scene, index, frame.crop_radius * width)] = 0
+    return mask
+
+
+def _is_in_circle(scene: Scene, index: int, radius: float) -> Bool[Tensor, "H W"]:
+    """Whether each pixel's centre lies within `radius` pixels of the principal point."""
+    width, height = _size(scene, index)
+    center_x, center_y = scene.cameras.intrinsics[index, 2:].tolist()
+    dx = torch.arange(width) + 0.5 - center_x
+    dy = torch.arange(height) + 0.5 - center_y
+    return dx.square() + dy.square()[:, None] <= radius**2
 
 
 def load_depth(scene: Scene, index: int) -> Float[Tensor, "H W"]:

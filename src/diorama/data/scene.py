@@ -34,6 +34,8 @@ class Frame:
     """Moment of the photograph in a dynamic scene, as the data set gives it."""
     mask_is_alpha: bool = False
     """True: the mask is the object's alpha. False: its black pixels carry no loss."""
+    crop_radius: float | None = None
+    """Pixels farther than this share of the width from the principal point carry no loss."""
     raw_size: tuple[int, int] = (0, 0)
     """Width and height of the file, after its EXIF rotation."""
 

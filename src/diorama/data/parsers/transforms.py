@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from diorama.cameras import Similarity
+from diorama.cameras import CameraModel, Similarity
 from diorama.config.data import DataConfig
 from diorama.data.assemble import assemble
 from diorama.data.bounds import cube
@@ -40,6 +40,7 @@ def parse(root: Path, config: DataConfig) -> Scene:
     found = read_frames(meta, folder)
     if not found.frames:
         raise UserError(f"{path}: none of the {found.listed} listed images exists.")
+    _crop_fisheyes(meta, found)
     draft = Draft("transforms", folder, found.frames)
     draft.notes += _notes(meta, found)
     draft.splits = _splits(meta, found)
@@ -56,9 +57,17 @@ def _notes(meta: Fields, found: FrameList) -> list[str]:
         notes.append(
             f"{found.missing} of {found.listed} listed images do not exist and were skipped."
         )
-    if "fisheye_crop_radius" in meta:
-        notes.append("fisheye_crop_radius is not used; mask the border with mask_path instead.")
     return notes
+
+
+def _crop_fisheyes(meta: Fields, found: FrameList) -> None:
+    """The circle that a fisheye lens lights; other lenses fill their image."""
+    radius = meta.scale("fisheye_crop_radius")
+    if radius is None:
+        return
+    for frame in found.frames:
+        if frame.lens.model == CameraModel.FISHEYE:
+            frame.crop_radius = radius
 
 
 def _splits(meta: Fields, found: FrameList) -> dict[str, list[int]] | None:
