@@ -112,7 +112,7 @@ def test_equirectangular(root):
     assert 0 < scene.bounds.near < scene.bounds.far
 
 
-@pytest.mark.parametrize("downscale", [1, 2])
+@pytest.mark.parametrize("downscale", [1.0, 2.0])
 def test_the_dark_border_of_a_fisheye_carries_no_loss(root, downscale):
     edit(root, lambda d: d.update(camera_model="OPENCV_FISHEYE", fisheye_crop_radius=6.0))
     scene = load(root, downscale=downscale)
