@@ -30,11 +30,23 @@ def nerf_llff() -> TrainerConfig:
 
 
 def nerf_small() -> TrainerConfig:
-    """A NeRF that a CPU trains while you wait: narrow trunk, occupancy grid, sample budget."""
+    """A NeRF that a CPU trains while you wait: narrow trunk, occupancy grid, many small steps."""
     return TrainerConfig(
         method="nerf-small",
-        max_steps=10_000,
-        data=DataConfig(rays=512),
-        model=NerfConfig(depth=4, width=128, skip=-1, density="softplus", sampler="occupancy"),
-        optim=OptimConfig(lr=2e-3, lr_final=5e-5, warmup_steps=100),
+        max_steps=40_000,
+        data=DataConfig(rays=256),
+        model=NerfConfig(
+            depth=4,
+            width=128,
+            skip=-1,
+            density="softplus",
+            init="glorot",
+            sampler="occupancy",
+            grid_warmup=128,
+            march_steps=256,
+            march_warmup_steps=48,
+            sample_budget=1 << 13,
+        ),
+        optim=OptimConfig(lr=5e-3, lr_final=1e-4, warmup_steps=100),
+        log=LogConfig(eval_every=2500, save_every=2500),
     )
