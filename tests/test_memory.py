@@ -36,11 +36,32 @@ def write_ring(folder: Path, num_images: int) -> None:
 
 def peak_mb(data: Path, outputs: Path, cache_gb: float) -> float:
     """Peak memory of a short training in a process of its own."""
-    flags = (
-        "--max-steps 100 --model.depth 2 --model.width 16 --model.grid-resolution 16 --quiet "
-        "--model.sample-budget 1024 --model.march-steps 32 --model.march-warmup-steps 16 "
-        "--data.rays 64 --data.split all --log.no-tensorboard --log.eval-every 0 --threads 1"
-    ).split()
+    flags = [
+        "--max-steps",
+        "100",
+        "--model.depth",
+        "2",
+        "--model.width",
+        "16",
+        "--model.grid-resolution",
+        "16",
+        "--quiet",
+        "--model.sample-budget",
+        "1024",
+        "--model.march-steps",
+        "32",
+        "--model.march-warmup-steps",
+        "16",
+        "--data.rays",
+        "64",
+        "--data.split",
+        "all",
+        "--log.no-tensorboard",
+        "--log.eval-every",
+        "0",
+        "--threads",
+        "1",
+    ]
     where = ["--data", str(data), "--output-dir", str(outputs)]
     command = [sys.executable, "-m", "diorama", "train", "nerf-small", *where, *flags]
     done = subprocess.run(

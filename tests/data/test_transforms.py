@@ -133,6 +133,17 @@ def test_images_of_another_size_scale_the_intrinsics(root):
     assert intrinsics == pytest.approx([60.0, 60.0, 25.5, 14.5])
 
 
+def test_large_images_are_reduced_to_a_side(root):
+    scene = load(root, max_side=12)
+    assert scene.cameras.size[0].tolist() == [12, 8]
+    assert scene.cameras.intrinsics[0, 0].item() == pytest.approx(tiny.FOCAL / 2)
+    assert ImageStore(scene, 0.1).rgba(0).shape == (8, 12, 4)
+    assert any("--data.max-side" in note for note in scene.notes)
+    assert load(root, max_side=24).cameras.size[0].tolist() == [24, 16]
+    with pytest.raises(UserError, match=r"--data\.max-side"):
+        load(root, max_side=0)
+
+
 def test_downscaled_folders_are_used_when_they_fit(root):
     for i in range(10):
         tiny.save_image(root / f"images_2/{i:03d}.png", 12, 8)

@@ -26,6 +26,8 @@ class DataConfig(Config):
     """How to read it; auto looks at the files."""
     downscale: float = 1.0
     """Divide image sizes by this, by area averaging; intrinsics follow."""
+    max_side: int | None = None
+    """Reduce images whose longer side exceeds this many pixels to it; unset keeps their size."""
     split: Literal["auto", "files", "every", "fraction", "all"] = "auto"
     """Where held-out images come from: the data set's own files or lists, every n-th by sorted
     name, an even fraction, or none held out. auto prefers files, then every."""

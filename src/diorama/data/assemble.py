@@ -13,7 +13,7 @@ from diorama.cameras import CameraModel, Cameras, Similarity
 from diorama.config.data import DataConfig
 from diorama.data.bounds import scene_bounds
 from diorama.data.draft import Draft, DraftFrame, check_shape
-from diorama.data.image_folders import Sized, sized_images
+from diorama.data.image_folders import Sized, sized_images, within_side
 from diorama.data.images import image_size, read_image
 from diorama.data.normalize import from_cameras, from_points, upright
 from diorama.data.render_path import render_path
@@ -51,6 +51,7 @@ def assemble(draft: Draft, config: DataConfig) -> Scene:
     position = {old: new for new, old in enumerate(used)}
     splits = {name: tuple(position[i] for i in indices) for name, indices in splits.items()}
     sized, size_notes = sized_images(frames, draft.root, float(config.downscale))
+    sized, side_notes = within_side(sized, config.max_side)
     cameras = _cameras(frames, sized, placed.poses[used])
     has_alpha = _has_alpha(draft, frames, sized, config)
     kind = draft.kind or ("object" if has_alpha else "unbounded")
@@ -79,13 +80,15 @@ def assemble(draft: Draft, config: DataConfig) -> Scene:
         has_alpha=has_alpha,
         background=draft.background,
         render_path=path,
-        notes=tuple(notes + split_notes + size_notes),
+        notes=tuple(notes + split_notes + size_notes + side_notes),
     )
 
 
 def _check(config: DataConfig) -> None:
     if not (math.isfinite(config.downscale) and config.downscale >= 1):
         raise UserError(f"--data.downscale must be at least 1, got {config.downscale:g}.")
+    if config.max_side is not None and config.max_side < 1:
+        raise UserError(f"--data.max-side must be at least 1, got {config.max_side}.")
     for name, value in (("near", config.near), ("far", config.far)):
         if value is not None and not (math.isfinite(value) and value >= 0):
             raise UserError(f"--data.{name} must be a finite distance, got {value:g}.")

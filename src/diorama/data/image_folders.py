@@ -48,6 +48,19 @@ def sized_images(
     return sized, []
 
 
+def within_side(sized: list[Sized], max_side: int | None) -> tuple[list[Sized], list[str]]:
+    """The images, used at a size whose longer side is at most `max_side`, and a note."""
+    if max_side is None or all(max(size.target) <= max_side for size in sized):
+        return sized, []
+    result = []
+    for size in sized:
+        factor = max(1.0, max(size.target) / max_side)
+        width, height = (_divided(side, factor) for side in size.target)
+        result.append(size._replace(target=(width, height)))
+    largest = max(max(size.target) for size in sized)
+    return result, [f"Images are reduced from {largest} to {max_side} pixels (--data.max-side)."]
+
+
 def downscaled_copy(path: Path, root: Path, downscale: float) -> Path | None:
     """The file of the same name (or stem) in the folder whose name carries the factor."""
     if downscale != int(downscale) or not path.is_relative_to(root):

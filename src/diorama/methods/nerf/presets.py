@@ -34,7 +34,7 @@ def nerf_small() -> TrainerConfig:
     return TrainerConfig(
         method="nerf-small",
         max_steps=40_000,
-        data=DataConfig(rays=256),
+        data=DataConfig(rays=256, max_side=800),
         model=NerfConfig(
             depth=4,
             width=128,
