@@ -15,7 +15,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import diorama
-from diorama.api import method_config
 from diorama.export.png import write_png
 from diorama.scenes import make_scene
 
@@ -24,7 +23,7 @@ data = make_scene("spheres", folder / "data/spheres", size=32, num_train=12, num
 
 # Configs are frozen dataclasses. These numbers suit 32 pixels and a short wait; for photographs
 # keep the preset's: diorama.train("nerf-small", data="PHOTOS").
-config = method_config("nerf-small")
+config = diorama.method_config("nerf-small")
 config = replace(
     config, max_steps=200, output_dir=folder, quiet=True,
     model=replace(config.model, depth=2, width=32, position_octaves=4, density="relu",

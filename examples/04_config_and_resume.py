@@ -17,14 +17,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import diorama
-from diorama.api import method_config
 from diorama.engine.progress import Reporter
 from diorama.engine.trainer import Trainer
 from diorama.scenes import make_scene
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "outputs/examples")
 data = make_scene("spheres", folder / "data/spheres", size=32, num_train=12, num_test=2)
-config = method_config("nerf-small")
+config = diorama.method_config("nerf-small")
 small = replace(config.model, width=16, sample_budget=2048, grid_resolution=16, grid_every=3,
                 grid_warmup=6)  # fmt: skip
 log = replace(config.log, save_every=10)

@@ -110,7 +110,7 @@ def blurred(image: Tensor, sigma: float = 1.5) -> Tensor:
 
 
 def test_a_config_trains_through_the_api(tmp_path: Path, trained):
-    config = diorama.api.method_config("nerf-small")
+    config = diorama.method_config("nerf-small")
     config = replace(
         config,
         max_steps=2,

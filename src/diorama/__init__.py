@@ -9,15 +9,15 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from diorama.api import LoadedRun, load, train
+    from diorama.api import LoadedRun, load, method_config, train
 
 __version__ = "0.1.0"
-__all__ = ["LoadedRun", "__version__", "load", "train"]
+__all__ = ["LoadedRun", "__version__", "load", "method_config", "train"]
 
 
 def __getattr__(name: str) -> Any:
     """Import the API, and with it torch, only when it is first used: the command line is quick."""
-    if name in ("LoadedRun", "load", "train"):
+    if name in __all__:
         import diorama.api
 
         return getattr(diorama.api, name)

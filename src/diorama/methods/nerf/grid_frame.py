@@ -52,3 +52,9 @@ class GridFrame:
         norm = y.abs().amax(dim=1, keepdim=True).clamp(1.0, 1.999)
         x = y / norm / (2.0 - norm)
         return 0.5 * (low + high) + x * 0.5 * (high - low)
+
+    def distance_to_center(self, positions: Float[Tensor, "N 3"]) -> Float[Tensor, " N"]:
+        """Distance to the box's centre, but at least the box's half side: a camera's at the rim."""
+        low, high = positions.new_tensor(self.low), positions.new_tensor(self.high)
+        reach = (0.5 * (high - low)).amax()
+        return (positions - 0.5 * (low + high)).norm(dim=1).clamp(min=reach)

@@ -124,7 +124,10 @@ class OccupancyRenderer(nn.Module):
         self.is_grid_trained.fill_(True)
 
     def _thickness_at(self, unit: Float[Tensor, "N 3"]) -> Float[Tensor, " N"]:
-        settings = self.settings
-        raw = self.fine.raw_density(settings.grid_frame.from_unit(unit))
-        step = (settings.far - settings.near) / self.config.march_steps
+        """Density times the interval with which rays from the cameras' distance pass a point."""
+        frame = self.settings.grid_frame
+        positions = frame.from_unit(unit)
+        depth = frame.distance_to_center(positions)
+        step = self.settings.step_at(depth, self.config.march_steps)
+        raw = self.fine.raw_density(positions)
         return activate_density(raw, self.config.density) * step

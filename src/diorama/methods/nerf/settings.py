@@ -3,6 +3,10 @@
 
 from dataclasses import dataclass
 
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
 from diorama.data.scene import Scene
 from diorama.errors import UserError
 from diorama.methods.nerf.config import NerfConfig
@@ -42,6 +46,12 @@ class RenderSettings:
             _background(config, scene),
             GridFrame.of(scene, is_ndc),
         )
+
+    def step_at(self, depth: Float[Tensor, " N"], num_steps: int) -> Float[Tensor, " N"]:
+        """Length of a lattice interval at a depth: d(depth)/d(fraction) / num_steps."""
+        if self.lindisp:
+            return depth.square() * (1.0 / self.near - 1.0 / self.far) / num_steps
+        return torch.full_like(depth, (self.far - self.near) / num_steps)
 
 
 def _background(config: NerfConfig, scene: Scene) -> tuple[float, float, float]:
