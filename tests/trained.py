@@ -29,9 +29,9 @@ def small_config(data: Path, output_dir: Path, max_steps: int) -> TrainerConfig:
         width=64,
         grid_resolution=48,
         grid_warmup=64,
-        march_steps=192,
-        march_warmup_steps=48,
-        sample_budget=1 << 13,
+        march_steps=96,
+        march_warmup_steps=24,
+        sample_budget=1 << 12,
     )
     return replace(
         config,
@@ -41,12 +41,12 @@ def small_config(data: Path, output_dir: Path, max_steps: int) -> TrainerConfig:
         max_steps=max_steps,
         quiet=True,
         data=replace(config.data, path=data, rays=256),
-        optim=replace(config.optim, lr=5e-3, lr_final=5e-4, warmup_steps=20),
+        optim=replace(config.optim, lr=1e-2, lr_final=5e-4, warmup_steps=20),
         log=replace(config.log, tensorboard=False, eval_every=0),
     )
 
 
-def train_small(folder: Path, max_steps: int = 500) -> TrainedRun:
+def train_small(folder: Path, max_steps: int = 1200) -> TrainedRun:
     """Train on the tabletop in pictures of 64 pixels."""
     data = make_scene("tabletop", folder / "tabletop", size=64, num_train=30, num_test=4)
     run = Trainer(small_config(data, folder / "outputs", max_steps)).train()

@@ -144,7 +144,7 @@ def refusal_of_render(capsys, data: Path, tmp_path: Path) -> str:
 
 def test_a_name_is_never_reused(run, data, capsys):
     outputs = run.parents[2]
-    fixed = ["--data", str(data), "--output-dir", str(outputs), "--name", "first"]
+    fixed = ["--data", str(data), "--output-dir", str(outputs), "--name", "first", "--quiet"]
     assert "exists already" in refusal(capsys, "train", "nerf-small", *fixed, *TINY)
 
 
@@ -186,9 +186,9 @@ def test_a_run_renders_and_evaluates_after_both_it_and_its_data_moved(data, tmp_
 
 def test_data_that_moved_alone_is_named_and_can_be_given_again(data, tmp_path, capsys):
     shutil.copytree(data, tmp_path / "here")
-    train(tmp_path / "here", tmp_path, "--name", "m", "--quiet")
+    train(tmp_path / "here", tmp_path / "out", "--name", "m", "--quiet")
     (tmp_path / "here").rename(tmp_path / "there")
-    run = next(tmp_path.glob("*/nerf-small/m"))
+    run = tmp_path / "out" / "here" / "nerf-small" / "m"
     capsys.readouterr()
     assert "here" in refusal(capsys, "eval", str(run))
     main(["eval", str(run), "--data", str(tmp_path / "there"), "--quiet"])

@@ -5,6 +5,7 @@ import importlib
 import importlib.metadata
 import platform
 import sys
+from pathlib import Path
 
 
 def diorama_version() -> str:
@@ -34,6 +35,12 @@ def _native() -> str:
 
 def peak_memory_mb() -> float:
     """The largest resident size of this process so far, in MB (0 where it is not known)."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        # Linux's ru_maxrss is inherited from the process that started this one; this is not.
+        lines = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
+        if "VmHWM" in lines:
+            return int(lines["VmHWM"].split()[0]) / 1024
     try:
         import resource
     except ImportError:  # not on Windows
