@@ -44,7 +44,7 @@ def nerf_small() -> TrainerConfig:
             sampler="occupancy",
             grid_warmup=128,
             march_steps=256,
-            march_warmup_steps=48,
+            march_warmup_steps=32,
             sample_budget=1 << 13,
         ),
         optim=OptimConfig(lr=5e-3, lr_final=1e-4, warmup_steps=100),
