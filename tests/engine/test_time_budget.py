@@ -65,3 +65,12 @@ def test_an_exhausted_budget_ends_at_once():
     budget = measured(0.5)
     assert budget.is_ready(elapsed=61.0)
     assert budget.plan(7, 100, 61.0, FREE).steps == 7
+
+
+def test_a_lone_long_step_does_not_count_but_a_recurring_one_does():
+    lone, recurring = TimeBudget(1.0), TimeBudget(1.0)
+    for step in range(100):
+        lone.note_step(3.0 if step == 80 else 0.1)
+        recurring.note_step(3.0 if step % 20 == 0 else 0.1)
+    assert lone.step_seconds == pytest.approx(0.1)
+    assert recurring.step_seconds > 0.2

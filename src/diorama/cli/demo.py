@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`diorama demo`: trains the scene that comes along, measures it, and shows the pictures."""
 
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from diorama.cli.arguments import parse
-from diorama.config import DataConfig
+from diorama.config import DataConfig, TrainerConfig
+from diorama.methods.nerf.config import NerfConfig
 from diorama.methods.registry import method_config
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ class DemoConfig:
 
     output_dir: Path = Path("demo")
     """Folder for the run, the video and the contact sheet."""
-    max_minutes: float = 2.5
+    max_minutes: float = 2.0
     """Time budget of the training."""
     max_steps: int | None = None
     """Train this many steps instead of by the clock."""
@@ -56,7 +58,7 @@ def main(arguments: list[str]) -> None:
 
     say = (lambda _: None) if options.quiet else print
     say("Making the scene (once; it is cached).")
-    config = method_config(METHOD)
+    config = _for_small_pictures(method_config(METHOD))
     config = replace(
         config,
         output_dir=options.output_dir / "runs",
@@ -80,9 +82,22 @@ def main(arguments: list[str]) -> None:
     say(f"\nThe turntable:      {shown(video.absolute())}")
     say(f"The contact sheet:  {shown(sheet.absolute())}   (photograph | render | depth)")
     say("\nTry next, on pictures of your own:")
-    say("  diorama inspect PHOTOS")
-    say(f"  diorama train {METHOD} --data PHOTOS --max-minutes 10\n")
+    say(f"  {_program()} inspect PHOTOS")
+    say(f"  {_program()} train {METHOD} --data PHOTOS --max-minutes 10\n")
     print(shown(run_folder))
+
+
+def _program() -> str:
+    """How this program was called, so that the next command can be copied."""
+    called = Path(sys.argv[0])
+    return str(called) if called.name == "diorama" else "diorama"
+
+
+def _for_small_pictures(config: TrainerConfig) -> TrainerConfig:
+    """Pictures of 160 pixels need a coarser lattice, and two minutes want more, smaller steps."""
+    assert isinstance(config.model, NerfConfig)
+    model = replace(config.model, march_steps=128, grid_resolution=64, sample_budget=1 << 12)
+    return replace(config, model=model, optim=replace(config.optim, lr=1e-2, lr_final=3e-4))
 
 
 def _contact_sheet(model: "Model", data: DataConfig) -> "Tensor":

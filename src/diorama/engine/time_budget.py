@@ -2,7 +2,8 @@
 """A time budget turned, once, into a number of steps.
 
 The first steps are skipped, then steps are timed until a share of the budget is spent. The later
-half of them, which caches and warm-ups trouble least, gives the seconds per step; from it, and
+half of them, which caches and warm-ups trouble least, gives the seconds per step, without a single
+step that took many times as long as the others (a warm-up that ends does not recur); from it, and
 from what evaluations and checkpoints will take, follows how many steps still fit.
 """
 
@@ -12,6 +13,8 @@ SKIPPED_STEPS = 3
 PROBE_SHARE = 0.06
 MIN_PROBE_STEPS = 8
 MAX_PROBE_SHARE = 0.25
+LONE_FACTOR = 10.0
+"""A single step longer than this many medians is not expected again."""
 EVAL_SHARE = 0.1
 """Evaluations during training get at most this share of what remains."""
 
@@ -57,9 +60,12 @@ class TimeBudget:
 
     @property
     def step_seconds(self) -> float:
-        """Mean of the later half of the timed steps."""
+        """Mean of the later half of the timed steps, without a lone one that is far longer."""
         timed = self._times[SKIPPED_STEPS:] or self._times[-1:]
-        later = timed[len(timed) // 2 :]
+        later = sorted(timed[len(timed) // 2 :])
+        median = later[len(later) // 2]
+        if len(later) > 2 and later[-1] > LONE_FACTOR * median >= later[-2]:
+            later.pop()
         return sum(later) / len(later)
 
     def plan(self, step: int, max_steps: int, elapsed: float, costs: Costs) -> Plan:
