@@ -215,3 +215,12 @@ def test_a_shorter_path_leaves_no_frames_of_the_longer_one(run, tmp_path):
         main(["render", str(run), "--path", "orbit", "--frames", frames, "--no-video",
               "--output", str(tmp_path), "--quiet"])  # fmt: skip
     assert len(list((tmp_path / "rgb").glob("*.png"))) == 2
+
+
+def test_a_run_with_a_time_budget_can_be_trained_further(data, tmp_path):
+    flags = ["--max-minutes", "0.02", "--name", "budget", "--quiet"]
+    main(["train", "nerf-small", "--data", str(data), "--output-dir", str(tmp_path), *TINY, *flags])
+    run = tmp_path / "balls" / "nerf-small" / "budget"
+    steps = json.loads((run / "metrics.json").read_text())["step"]
+    main(["resume", str(run), "--max-steps", str(steps + 5), "--quiet"])
+    assert json.loads((run / "metrics.json").read_text())["step"] == steps + 5

@@ -22,7 +22,9 @@ class ResumeConfig:
     data: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
     """Where the data set lies now, if it was moved."""
     max_steps: int | None = None
-    """Train up to this step instead of the run's own end."""
+    """Train up to this step instead of the run's own end (and without its time budget)."""
+    max_minutes: float | None = None
+    """Another time budget for the whole run, what is trained already included."""
     device: str | None = None
     """Another device than the run's."""
     threads: int | None = None
@@ -49,9 +51,11 @@ def _changed(config: TrainerConfig, options: ResumeConfig) -> TrainerConfig:
     """The run's config with the options that were given."""
     if options.data is not None:
         config = replace(config, data=replace(config.data, path=options.data))
+    if options.max_steps is not None:
+        config = replace(config, max_minutes=None)
     given = {
         name: getattr(options, name)
-        for name in ("max_steps", "device", "threads")
+        for name in ("max_steps", "max_minutes", "device", "threads")
         if getattr(options, name) is not None
     }
     return replace(config, **given)
