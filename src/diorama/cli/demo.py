@@ -29,10 +29,10 @@ class DemoConfig:
 
     output_dir: Path = Path("demo")
     """Folder for the run, the video and the contact sheet."""
-    max_minutes: float = 2.0
-    """Time budget of the training."""
-    max_steps: int | None = None
-    """Train this many steps instead of by the clock."""
+    max_steps: int = 3500
+    """Steps to train."""
+    max_minutes: float | None = None
+    """Time budget of the training, within those steps."""
     frames: int = 48
     """Frames of the turntable."""
     seed: int = 0
@@ -62,8 +62,8 @@ def main(arguments: list[str]) -> None:
     config = replace(
         config,
         output_dir=options.output_dir / "runs",
-        max_minutes=options.max_minutes if options.max_steps is None else None,
-        max_steps=options.max_steps or config.max_steps,
+        max_minutes=options.max_minutes,
+        max_steps=options.max_steps,
         seed=options.seed,
         threads=options.threads,
         quiet=options.quiet,
@@ -94,7 +94,7 @@ def _program() -> str:
 
 
 def _for_small_pictures(config: TrainerConfig) -> TrainerConfig:
-    """Pictures of 160 pixels need a coarser lattice, and two minutes want more, smaller steps."""
+    """Pictures of 160 pixels need a coarser lattice, and a short training more, smaller steps."""
     assert isinstance(config.model, NerfConfig)
     model = replace(config.model, march_steps=128, grid_resolution=64, sample_budget=1 << 12)
     return replace(config, model=model, optim=replace(config.optim, lr=1e-2, lr_final=3e-4))
