@@ -2,10 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.diorama-is-set-up
-INPUTS := pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*.cpp csrc/*.h)
+CXX_FILES := $(wildcard csrc/*.cpp csrc/*.h csrc/bindings/*.cpp csrc/bindings/*.h)
+INPUTS := pyproject.toml constraints.txt CMakeLists.txt $(CXX_FILES)
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 PY_FILES := src tests tools benchmarks $(wildcard examples)
-CXX_FILES := $(wildcard csrc/*.cpp csrc/*.h)
 
 .PHONY: demo test test-slow check check-format check-lint check-types check-stub check-layers \
         format bench setup venv clean

@@ -13,7 +13,7 @@ STUB = Path(__file__).parents[1] / "src/diorama/_native/kernels.pyi"
 
 
 def generate() -> str:
-    """The stub that nanobind derives from the signatures in `csrc/bindings.cpp`."""
+    """The stub that nanobind derives from the signatures in `csrc/bindings/`."""
     builds = native.runnable_builds()
     if not builds:
         sys.exit("The native kernels are not built, so their stub cannot be checked: make setup.")
@@ -32,7 +32,7 @@ def main() -> None:
     if not parser.parse_args().check:
         STUB.write_text(stub)
     elif not STUB.is_file() or STUB.read_text() != stub:
-        sys.exit(f"{STUB.name} is out of date with csrc/bindings.cpp: run make format.")
+        sys.exit(f"{STUB.name} is out of date with csrc/bindings/: run make format.")
 
 
 if __name__ == "__main__":

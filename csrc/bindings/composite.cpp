@@ -1,62 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one file that knows Python: checks sizes, releases the GIL, passes raw pointers on.
-//
-// Every array type fixes dtype, rank, contiguity and device, and every argument is .noconvert():
-// otherwise an output of the wrong dtype or stride would be silently copied, and the caller's
-// buffer would stay untouched.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
+#include "../composite.h"
 
-#include <optional>
-#include <stdexcept>
-#include <string>
-
-#include "composite.h"
-
-namespace nb = nanobind;
-using namespace nb::literals;
+#include "arrays.h"
+#include "module.h"
 
 namespace diorama {
 namespace {
-
-template <class T, int kRank>
-using Array = nb::ndarray<nb::pytorch, T, nb::ndim<kRank>, nb::c_contig, nb::device::cpu>;
-template <class T, int kRank>
-using OptionalArray = std::optional<Array<T, kRank>>;
-
-template <class A>
-auto* pointer(const std::optional<A>& array) {
-  return array ? array->data() : nullptr;
-}
-
-void require(bool is_true, const std::string& message) {
-  if (!is_true) throw std::invalid_argument(message);
-}
-
-template <class A>
-void require_size(const A& array, const char* name, int axis, size_t expected) {
-  const size_t got = array.shape(axis);
-  require(got == expected, std::string(name) + " must have size " + std::to_string(expected) +
-                               " on axis " + std::to_string(axis) + ", got " + std::to_string(got));
-}
-
-template <class A>
-void require_size(const std::optional<A>& array, const char* name, int axis, size_t expected) {
-  if (array) require_size(*array, name, axis, expected);
-}
-
-// Kernels index memory with these numbers, so a wrong one must never reach them.
-void require_offsets(const Array<const int64_t, 1>& offsets, size_t num_samples) {
-  const size_t size = offsets.shape(0);
-  const int64_t* data = offsets.data();
-  require(size >= 1 && data[0] == 0 && data[size - 1] == static_cast<int64_t>(num_samples),
-          "ray_offsets must start at 0 and end at the number of samples, " +
-              std::to_string(num_samples));
-  bool is_sorted = true;
-  for (size_t i = 1; i < size; ++i) is_sorted &= data[i - 1] <= data[i];
-  require(is_sorted, "ray_offsets must not decrease");
-}
 
 template <class T>
 PackedSamples<T> packed_samples(const Array<const T, 1>& sigma, const Array<const T, 1>& delta,
@@ -135,12 +84,12 @@ void bind_composite_backward(nb::module_& m) {
 }
 
 }  // namespace
-}  // namespace diorama
 
-NB_MODULE(DIORAMA_MODULE, m) {
-  m.doc() = "Diorama's native kernels: Python allocates, these functions fill.";
-  diorama::bind_composite_forward<float>(m);
-  diorama::bind_composite_forward<double>(m);
-  diorama::bind_composite_backward<float>(m);
-  diorama::bind_composite_backward<double>(m);
+void bind_composite(nb::module_& m) {
+  bind_composite_forward<float>(m);
+  bind_composite_forward<double>(m);
+  bind_composite_backward<float>(m);
+  bind_composite_backward<double>(m);
 }
+
+}  // namespace diorama

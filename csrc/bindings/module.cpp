@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Python module. Only this folder knows Python: bindings check sizes, release the GIL and pass
+// raw pointers on.
+#include "module.h"
+
+NB_MODULE(DIORAMA_MODULE, m) {
+  m.doc() = "Diorama's native kernels: Python allocates, these functions fill.";
+  diorama::bind_composite(m);
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// One function per kernel file: it defines that kernel's Python functions.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace diorama {
+
+void bind_composite(nanobind::module_& m);
+
+}  // namespace diorama

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures the kernels against their references and against the machine's limits."""
