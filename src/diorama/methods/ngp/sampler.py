@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where rays are sampled: the occupancy grid, its updates, and the number of rays per step."""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from diorama.cameras import Rays
+from diorama.methods.ngp.config import NgpConfig
+from diorama.methods.ngp.settings import NgpSettings
+from diorama.nn.occupancy_grid import OccupancyGrid
+from diorama.ops.march import Marched, march
+
+Density = Callable[[Float[Tensor, "N 3"]], Float[Tensor, " N"]]
+MIN_RAYS = 64
+
+
+class OccupancySampler(nn.Module):
+    """Marches rays through nested occupancy grids.
+
+    `samples_per_ray` remembers what a ray of the last batch cost, so that the next batch has as
+    many rays as the sample budget allows.
+    """
+
+    samples_per_ray: Tensor
+
+    def __init__(self, config: NgpConfig, settings: NgpSettings):
+        super().__init__()
+        self.config, self.settings = config, settings
+        self.grid = OccupancyGrid(config.grid_resolution, levels=settings.grid_levels)
+        self.register_buffer("samples_per_ray", torch.zeros(()))
+
+    def reset(self) -> None:
+        """Forget the grid and what a ray costs."""
+        self.grid.reset()
+        self.samples_per_ray.zero_()
+
+    def is_warm(self, step: int) -> bool:
+        """Whether the grid has been looked at long enough to cull by the field's own density."""
+        return step >= self.config.grid_warmup
+
+    def update(self, step: int, density: Density, generator: torch.Generator) -> None:
+        """Look at cells again when it is time to; `density` is of positions in the scene."""
+        if step % self.config.grid_every != 0:
+            return
+
+        def thickness(unit: Float[Tensor, "N 3"]) -> Float[Tensor, " N"]:
+            return density(self.settings.grid_frame.from_unit(unit)) * self.settings.step
+
+        all_cells = not self.is_warm(step)
+        self.grid.update(thickness, generator, all_cells=all_cells, share=self.config.grid_share)
+
+    def span(self, rays: Rays) -> tuple[Float[Tensor, " R"], Float[Tensor, " R"]]:
+        """Distances at which each ray enters and leaves the outermost grid; near > far: never."""
+        center = rays.origins.new_tensor(self.settings.grid_frame.center)
+        half = self.settings.outer_half_side
+        inverse = 1.0 / torch.where(rays.directions.abs() < 1e-12, 1e-12, rays.directions)
+        a = (center - half - rays.origins) * inverse
+        b = (center + half - rays.origins) * inverse
+        near = torch.minimum(a, b).amax(dim=1).clamp(min=self.settings.near)
+        return near, torch.maximum(a, b).amin(dim=1)
+
+    @torch.no_grad()
+    def march(self, rays: Rays, generator: torch.Generator | None) -> Marched:
+        """All samples of the rays in occupied cells, jittered with a generator."""
+        near, far = self.span(rays)
+        jitter = None
+        if generator is not None:
+            jitter = torch.rand(len(rays), generator=generator, device=near.device)
+        return self.march_from(rays, near, far, jitter, None)
+
+    def march_from(
+        self,
+        rays: Rays,
+        near: Float[Tensor, " R"],
+        far: Float[Tensor, " R"],
+        jitter: Float[Tensor, " R"] | None,
+        max_samples: int | None,
+    ) -> Marched:
+        """At most `max_samples` samples per ray from `near` on."""
+        settings, frame = self.settings, self.settings.grid_frame
+        return march(
+            rays.origins, rays.directions, self.grid.bits, (frame.low, frame.high), near, far,
+            settings.step, settings.cone, jitter, max_samples,
+        )  # fmt: skip
+
+    def note_cost(self, num_samples: float, num_rays: int) -> None:
+        """Remember what a ray cost."""
+        self.samples_per_ray.fill_(num_samples / max(num_rays, 1))
+
+    def next_num_rays(self, num_rays: int) -> int:
+        """Rays that will spend the sample budget, going by the last batch's cost per ray."""
+        cost = self.samples_per_ray.item()
+        most = min(self.config.max_rays, 2 * num_rays)
+        if cost == 0:  # every ray missed: more of them may not
+            return most
+        wanted = self.config.sample_budget / cost
+        return int(min(max(wanted, num_rays / 2, MIN_RAYS), most))
