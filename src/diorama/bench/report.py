@@ -44,10 +44,11 @@ def table(measurements: Sequence[Measurement], limits: Limits) -> Table:
     """One row per case; `limits` are those of all threads."""
     errors = compile_errors(measurements)
     made = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    made.add_column("op", overflow="fold")
-    made.add_column("what", min_width=16)
-    for heading in ("speed", "vs torch", "vs compile", "of limit", f"1 to {_threads(limits)}"):
-        made.add_column(heading, justify="right", no_wrap=heading == "speed")
+    made.add_column("op", overflow="fold", min_width=9)
+    made.add_column("what", min_width=14)
+    scaling = f"1 to {limits.num_threads}\nthreads"
+    for heading in ("speed", "vs\ntorch", "vs\ncompile", "of\nlimit", scaling):
+        made.add_column(heading, justify="right", no_wrap=True)
     for m in measurements:
         cells = (
             m.op,
@@ -80,9 +81,9 @@ def ideal_seconds(m: Measurement, limits: Limits) -> tuple[float, str] | None:
     """max(bytes / bandwidth, operations / GEMM rate) of a call, and which of the two it is."""
     bounds = []
     if m.num_bytes is not None:
-        bounds.append((m.num_bytes / limits.bytes_per_second, "memory"))
+        bounds.append((m.num_bytes / limits.bytes_per_second, "mem"))
     if m.num_flops is not None:
-        bounds.append((m.num_flops / limits.flops_per_second, "FLOPs"))
+        bounds.append((m.num_flops / limits.flops_per_second, "flop"))
     return max(bounds, default=None)
 
 

@@ -7,7 +7,7 @@ import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
@@ -65,7 +65,6 @@ def bench_kernels(options: KernelsConfig) -> None:
     from diorama.bench.machine import measure_machine
     from diorama.bench.report import machine_lines, notes, plain
     from diorama.engine.device import use_threads
-    from diorama.engine.disk import disk_errors, write_json
 
     use_threads(options.threads)
     console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
@@ -76,8 +75,7 @@ def bench_kernels(options: KernelsConfig) -> None:
     for note in notes(measurements, machine.all_threads):
         console.print(note, markup=False)
     if options.output is not None:
-        with disk_errors(options.output):
-            write_json(options.output, plain(machine, measurements))
+        _write(options.output, plain(machine, measurements))
         console.print(str(options.output), markup=False, soft_wrap=True)
 
 
@@ -117,6 +115,15 @@ def _check_output(output: Path | None) -> None:
         raise UserError(f"--output {output}: the folder {output.parent} does not exist; make it.")
     if not os.access(output.parent, os.W_OK):
         raise UserError(f"--output {output}: writing is not permitted; choose another folder.")
+
+
+def _write(output: Path, data: dict[str, Any]) -> None:
+    from diorama.engine.disk import write_json
+
+    try:
+        write_json(output, data)
+    except OSError as error:
+        raise UserError(f"--output {output}: cannot be written ({error.strerror}).") from error
 
 
 def _require_kernels() -> None:
