@@ -6,4 +6,7 @@
 NB_MODULE(DIORAMA_MODULE, m) {
   m.doc() = "Diorama's native kernels: Python allocates, these functions fill.";
   diorama::bind_composite(m);
+  diorama::bind_cull(m);
+  diorama::bind_distortion(m);
+  diorama::bind_march(m);
 }

@@ -7,5 +7,8 @@
 namespace diorama {
 
 void bind_composite(nanobind::module_& m);
+void bind_cull(nanobind::module_& m);
+void bind_distortion(nanobind::module_& m);
+void bind_march(nanobind::module_& m);
 
 }  // namespace diorama
