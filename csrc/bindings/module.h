@@ -7,5 +7,6 @@
 namespace diorama {
 
 void bind_composite(nanobind::module_& m);
+void bind_adam(nanobind::module_& m);
 
 }  // namespace diorama
