@@ -7,4 +7,6 @@ NB_MODULE(DIORAMA_MODULE, m) {
   m.doc() = "Diorama's native kernels: Python allocates, these functions fill.";
   diorama::bind_composite(m);
   diorama::bind_adam(m);
+  diorama::bind_sample_pdf(m);
+  diorama::bind_spherical_harmonics(m);
 }
