@@ -1,6 +1,5 @@
 """Diorama's native kernels: Python allocates, these functions fill."""
 
-from collections.abc import Sequence
 from typing import Annotated, overload
 
 import torch
@@ -25,55 +24,10 @@ def composite_backward(sigma: Annotated[torch.Tensor, dict(dtype='float64', shap
     """
 
 @overload
-def cull_count(sigma: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu', writable=False)], delta: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu', writable=False)], ray_offsets: Annotated[torch.Tensor, dict(dtype='int64', shape=(None,), order='C', device='cpu', writable=False)], max_depth: float, min_tau: float, new_offsets: Annotated[torch.Tensor, dict(dtype='int64', shape=(None,), order='C', device='cpu')], num_threads: int) -> None: ...
+def adam_step(parameter: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu')], gradient: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu', writable=False)], exp_avg: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu')], exp_avg_sq: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu')], touched: Annotated[torch.Tensor, dict(dtype='bool', shape=(None,), order='C', device='cpu')], lr: float, beta1: float, beta2: float, eps: float, weight_decay: float, bias_correction1: float, bias_correction2: float, is_decoupled: bool, num_threads: int) -> None: ...
 
 @overload
-def cull_count(sigma: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu', writable=False)], delta: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu', writable=False)], ray_offsets: Annotated[torch.Tensor, dict(dtype='int64', shape=(None,), order='C', device='cpu', writable=False)], max_depth: float, min_tau: float, new_offsets: Annotated[torch.Tensor, dict(dtype='int64', shape=(None,), order='C', device='cpu')], num_threads: int) -> None:
-    """First pass: fill new_offsets."""
-
-@overload
-def cull_write(sigma: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu', writable=False)], delta: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu', writable=False)], ray_offsets: Annotated[torch.Tensor, dict(dtype='int64', shape=(None,), order='C', device='cpu', writable=False)], max_depth: float, min_tau: float, new_offsets: Annotated[torch.Tensor, dict(dtype='int64', shape=(None,), order='C', device='cpu', writable=False)], kept: Annotated[torch.Tensor, dict(dtype='int64', shape=(None,), order='C', device='cpu')], num_threads: int) -> None: ...
-
-@overload
-def cull_write(sigma: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu', writable=False)], delta: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu', writable=False)], ray_offsets: Annotated[torch.Tensor, dict(dtype='int64', shape=(None,), order='C', device='cpu', writable=False)], max_depth: float, min_tau: float, new_offsets: Annotated[torch.Tensor, dict(dtype='int64', shape=(None,), order='C', device='cpu', writable=False)], kept: Annotated[torch.Tensor, dict(dtype='int64', shape=(None,), order='C', device='cpu')], num_threads: int) -> None:
+def adam_step(parameter: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu')], gradient: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu', writable=False)], exp_avg: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu')], exp_avg_sq: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu')], touched: Annotated[torch.Tensor, dict(dtype='bool', shape=(None,), order='C', device='cpu')], lr: float, beta1: float, beta2: float, eps: float, weight_decay: float, bias_correction1: float, bias_correction2: float, is_decoupled: bool, num_threads: int) -> None:
     """
-    Second pass: fill kept with the indices of the samples that can be seen.
+    Update parameter, exp_avg, exp_avg_sq and touched in place; see diorama.ops.adam.
     """
-
-@overload
-def distortion_forward(weights: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu', writable=False)], t: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu', writable=False)], delta: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu', writable=False)], ray_offsets: Annotated[torch.Tensor, dict(dtype='int64', shape=(None,), order='C', device='cpu', writable=False)], loss: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu')], num_threads: int) -> None: ...
-
-@overload
-def distortion_forward(weights: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu', writable=False)], t: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu', writable=False)], delta: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu', writable=False)], ray_offsets: Annotated[torch.Tensor, dict(dtype='int64', shape=(None,), order='C', device='cpu', writable=False)], loss: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu')], num_threads: int) -> None:
-    """Fill loss, one number per ray; see diorama.ops.distortion."""
-
-@overload
-def distortion_backward(weights: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu', writable=False)], t: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu', writable=False)], delta: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu', writable=False)], ray_offsets: Annotated[torch.Tensor, dict(dtype='int64', shape=(None,), order='C', device='cpu', writable=False)], grad_loss: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu', writable=False)], grad_weights: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu')] | None, grad_t: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu')] | None, grad_delta: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu')] | None, num_threads: int) -> None: ...
-
-@overload
-def distortion_backward(weights: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu', writable=False)], t: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu', writable=False)], delta: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu', writable=False)], ray_offsets: Annotated[torch.Tensor, dict(dtype='int64', shape=(None,), order='C', device='cpu', writable=False)], grad_loss: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu', writable=False)], grad_weights: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu')] | None, grad_t: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu')] | None, grad_delta: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu')] | None, num_threads: int) -> None:
-    """Fill those of grad_weights, grad_t and grad_delta that are not None."""
-
-MARCH_RUNS: int = 8
-
-def march_num_words(num_levels: int, resolution: int) -> int:
-    """Size of the array that march_pack fills."""
-
-def march_pack(is_occupied: Annotated[torch.Tensor, dict(dtype='bool', shape=(None, None, None, None), order='C', device='cpu', writable=False)], words: Annotated[torch.Tensor, dict(dtype='int64', shape=(None,), order='C', device='cpu')], num_threads: int) -> None:
-    """
-    Fill words with the bits of the cells, as the two passes below want them.
-    """
-
-@overload
-def march_count(origins: Annotated[torch.Tensor, dict(dtype='float32', shape=(None, None), order='C', device='cpu', writable=False)], directions: Annotated[torch.Tensor, dict(dtype='float32', shape=(None, None), order='C', device='cpu', writable=False)], near: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu', writable=False)], far: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu', writable=False)], jitter: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu', writable=False)] | None, words: Annotated[torch.Tensor, dict(dtype='int64', shape=(None,), order='C', device='cpu')], num_levels: int, resolution: int, low: Sequence[float], high: Sequence[float], step: float, cone: float, max_samples: int, runs: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None, None), order='C', device='cpu')], ray_offsets: Annotated[torch.Tensor, dict(dtype='int64', shape=(None,), order='C', device='cpu')], t_next: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu')], num_threads: int) -> None: ...
-
-@overload
-def march_count(origins: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None), order='C', device='cpu', writable=False)], directions: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None), order='C', device='cpu', writable=False)], near: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu', writable=False)], far: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu', writable=False)], jitter: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu', writable=False)] | None, words: Annotated[torch.Tensor, dict(dtype='int64', shape=(None,), order='C', device='cpu')], num_levels: int, resolution: int, low: Sequence[float], high: Sequence[float], step: float, cone: float, max_samples: int, runs: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None, None), order='C', device='cpu')], ray_offsets: Annotated[torch.Tensor, dict(dtype='int64', shape=(None,), order='C', device='cpu')], t_next: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu')], num_threads: int) -> None:
-    """First pass: fill runs, ray_offsets and t_next."""
-
-@overload
-def march_write(origins: Annotated[torch.Tensor, dict(dtype='float32', shape=(None, None), order='C', device='cpu', writable=False)], directions: Annotated[torch.Tensor, dict(dtype='float32', shape=(None, None), order='C', device='cpu', writable=False)], near: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu', writable=False)], far: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu', writable=False)], jitter: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu', writable=False)] | None, words: Annotated[torch.Tensor, dict(dtype='int64', shape=(None,), order='C', device='cpu')], num_levels: int, resolution: int, low: Sequence[float], high: Sequence[float], step: float, cone: float, runs: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None, None), order='C', device='cpu')], ray_offsets: Annotated[torch.Tensor, dict(dtype='int64', shape=(None,), order='C', device='cpu', writable=False)], t: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu')], delta: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu')], ray: Annotated[torch.Tensor, dict(dtype='int64', shape=(None,), order='C', device='cpu')], num_threads: int) -> None: ...
-
-@overload
-def march_write(origins: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None), order='C', device='cpu', writable=False)], directions: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None), order='C', device='cpu', writable=False)], near: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu', writable=False)], far: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu', writable=False)], jitter: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu', writable=False)] | None, words: Annotated[torch.Tensor, dict(dtype='int64', shape=(None,), order='C', device='cpu')], num_levels: int, resolution: int, low: Sequence[float], high: Sequence[float], step: float, cone: float, runs: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None, None), order='C', device='cpu')], ray_offsets: Annotated[torch.Tensor, dict(dtype='int64', shape=(None,), order='C', device='cpu', writable=False)], t: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu')], delta: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu')], ray: Annotated[torch.Tensor, dict(dtype='int64', shape=(None,), order='C', device='cpu')], num_threads: int) -> None:
-    """Second pass: fill t, delta and ray from the first one's runs."""
