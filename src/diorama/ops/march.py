@@ -223,7 +223,7 @@ def _checked(
     num_rays = len(origins)
     vectors = {"origins": origins, "directions": directions}
     numbers = {"near": near, "far": far, "jitter": near if jitter is None else jitter}
-    expected = {name: (num_rays, 3) for name in vectors} | {name: (num_rays,) for name in numbers}
+    expected = dict.fromkeys(vectors, (num_rays, 3)) | dict.fromkeys(numbers, (num_rays,))
     for name, tensor in (vectors | numbers).items():
         if tensor.shape != expected[name]:
             raise ValueError(
