@@ -160,10 +160,10 @@ def test_random_backgrounds_only_while_training(scene):
 
 def test_the_number_of_rays_follows_the_budget(scene):
     model = model_of(TINY, scene)
-    model.sampler.note_cost(64 * 10, 64)
+    model.sampler.note_cost(640.0, 64)
     assert model.next_num_rays(300) == pytest.approx(TINY.sample_budget / 10, abs=1)
     assert model.next_num_rays(64) == 128  # at most twice as many at once
-    model.sampler.note_cost(0, 64)
+    model.sampler.note_cost(0.0, 64)
     assert model.next_num_rays(1 << 20) == TINY.max_rays
 
 

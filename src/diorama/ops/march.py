@@ -220,17 +220,6 @@ def _checked(
     jitter: Tensor | None,
     max_samples: int | None,
 ) -> _Rays:
-<<<<<<< HEAD
-    num_rays = len(origins)
-    vectors = {"origins": origins, "directions": directions}
-    numbers = {"near": near, "far": far, "jitter": near if jitter is None else jitter}
-    expected = dict.fromkeys(vectors, (num_rays, 3)) | dict.fromkeys(numbers, (num_rays,))
-    for name, tensor in (vectors | numbers).items():
-        if tensor.shape != expected[name]:
-            raise ValueError(
-                f"{name} must have the shape {expected[name]}, got {tuple(tensor.shape)}"
-            )
-=======
     vectors, numbers = (len(origins), 3), (len(origins),)
     for name, tensor, expected in (
         ("origins", origins, vectors),
@@ -241,7 +230,6 @@ def _checked(
     ):
         if tensor is not None and tensor.shape != expected:
             raise ValueError(f"{name} must have the shape {expected}, got {tuple(tensor.shape)}")
->>>>>>> k-march
     sides = is_occupied.shape[1:]
     if is_occupied.ndim != 4 or len(set(sides)) != 1 or is_occupied.numel() == 0:
         raise ValueError(

@@ -151,7 +151,7 @@ class NgpModel(Model):
         """
         fixed = replace(rays, origins=rays.origins.detach(), directions=rays.directions.detach())
         samples = self.sampler.march(fixed, generator)
-        cost = len(samples.t)
+        cost = float(len(samples.t))
         if self.sampler.is_warm(step):
             density = self.density_at(positions_of(samples, fixed))
             kept, offsets = cull(density, samples.delta, samples.ray_offsets, HIDDEN_TRANSMITTANCE)
