@@ -104,8 +104,6 @@ def test_the_grid_empties_and_hidden_samples_are_dropped(learned, scene):
 
 def test_culling_changes_no_pixel(learned, scene):
     batch = batch_of(scene, rays=256)
-    rgb = [learned(batch, step, generator(5))["rgb"] for step in (10_001, 10_001)]
-    torch.testing.assert_close(rgb[0], rgb[1], rtol=0, atol=0)
     learned.sampler.config = replace(TINY, grid_warmup=20_000, grid_every=1 << 20)
     without = learned(batch, 10_001, generator(5))["rgb"]
     learned.sampler.config = replace(TINY, grid_every=1 << 20)
