@@ -104,6 +104,21 @@ class TestKernel:
         op = flat(fused_mlp, 2, head="exp")
         assert torch.equal(op(x, *parameters)[order], op(x[order], *parameters))
 
+    @pytest.mark.parametrize("activation", ["relu", "softplus"])
+    @pytest.mark.parametrize("sizes", [(32, 64, 64, 16), (5, 7, 20, 3), (4, 2)], ids=str)
+    def test_hidden_values_kept_or_computed_again_are_the_same(
+        self, monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...], activation: str
+    ):
+        inputs = [t.requires_grad_() for t in random_network(sizes, 1200)]
+        gradients = []
+        for limit in (0, 2**25):
+            monkeypatch.setattr("diorama.ops.fused_mlp._LARGEST_KEPT", limit)
+            out = flat(fused_mlp, len(sizes) - 1, activation=activation)(*inputs)
+            # Twice, because the backward pass must leave what was kept as it is.
+            torch.autograd.grad(out.square().sum(), inputs, retain_graph=True)
+            gradients.append(torch.autograd.grad(out.square().sum(), inputs))
+        assert all(torch.equal(*pair) for pair in zip(*gradients, strict=True))
+
     def test_strided_inputs_are_taken(self):
         x, *parameters = random_network((8, 16, 4), 20, with_biases=False)
         strided = [t.T.contiguous().T for t in parameters]
@@ -202,6 +217,7 @@ class TestBinding:
             "head": "none",
             "beta": 1.0,
             "out": torch.empty(3, 5),
+            "hidden": None,
             "num_threads": 1,
         }
 
@@ -216,6 +232,7 @@ class TestBinding:
             ("activation", "tanh", "unknown activation tanh"),
             ("out", torch.empty(2, 5), "out must have size 3 on axis 0, got 2"),
             ("out", torch.empty(3, 4), "out must have size 5 on axis 1, got 4"),
+            ("hidden", torch.empty(12), "hidden must have size 1024 on axis 0, got 12"),
         ],
     )
     def test_wrong_sizes_are_value_errors(self, name: str, wrong: Any, message: str):
@@ -239,6 +256,7 @@ class TestBinding:
     @pytest.mark.parametrize(
         ("name", "wrong", "message"),
         [
+            ("hidden", torch.empty(12), "hidden must have size 1024 on axis 0, got 12"),
             ("grad_out", torch.ones(3, 4), "grad_out must have size 5 on axis 1, got 4"),
             ("grad_x", torch.empty(2, 2), "grad_x must have size 3 on axis 0, got 2"),
             ("grad_weights", [torch.empty(4, 2)], "grad_weights must be empty or as many"),
