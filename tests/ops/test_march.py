@@ -137,7 +137,7 @@ class TestKernel:
         grid = (words, 1, 5, [0.0] * 3, [1.0] * 3, 0.1, 0.0)
         runs, out = torch.zeros(2, native.module.MARCH_RUNS, 2).double(), torch.zeros(4)
         offsets, ray = torch.tensor([0, 3, 5]), torch.zeros(4, dtype=torch.int64)
-        with pytest.raises(ValueError, match="ray_offsets must start at 0 and end at .* 4"):
+        with pytest.raises(ValueError, match=r"ray_offsets must start at 0 and end at .* 4"):
             native.module.march_write(*rays, *grid, runs, offsets, out, out.clone(), ray, 1)
 
 
