@@ -117,7 +117,7 @@ class OccupancyGrid(nn.Module):
 
     def _level_of(self, unit_points: Float[Tensor, "N 3"]) -> Int[Tensor, " N"]:
         """The finest level that holds each point; their number for a point outside of all."""
-        # Levels are nested, so the number of those that do not hold a point is the finest that does.
+        # Levels are nested, so as many do not hold a point as there are finer ones than its own.
         level = torch.zeros(len(unit_points), dtype=torch.long, device=unit_points.device)
         for g in range(self.levels):
             unit = self._in_level(unit_points, g)
@@ -138,7 +138,9 @@ class OccupancyGrid(nn.Module):
         r, boxes = self.resolution, []
         for level, grid in enumerate(self.bits.view(torch.uint8)):  # bytes are reduced faster
             plane = grid.amax(dim=0)
-            lines = torch.stack([grid.view(r, -1).amax(dim=1), plane.amax(dim=1), plane.amax(dim=0)])
+            lines = torch.stack(
+                [grid.view(r, -1).amax(dim=1), plane.amax(dim=1), plane.amax(dim=0)]
+            )
             if lines.any():
                 first, last = lines.argmax(dim=1), r - lines.flip(1).argmax(dim=1)
                 boxes.append((torch.stack([first, last]) / r - 0.5) * 2**level + 0.5)
