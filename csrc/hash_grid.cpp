@@ -41,12 +41,14 @@ void forward_block(const HashGrid& grid, int64_t l, const PointPlanes<T>& planes
 }
 
 template <class T>
-void clear_inactive(const HashGrid& grid, int64_t num_points, T* features) {
+void clear_inactive(const HashGrid& grid, int64_t num_points, T* features, int num_threads) {
   const int64_t stride = static_cast<int64_t>(grid.levels.size()) * grid.num_features;
   const int64_t num_active = grid.num_active * grid.num_features;
   if (num_active == stride) return;
-  for (int64_t n = 0; n < num_points; ++n)
-    std::fill(features + n * stride + num_active, features + (n + 1) * stride, T(0));
+  parallel_for(num_points, kPointsPerPiece, num_threads, [&](int64_t begin, int64_t end) {
+    for (int64_t n = begin; n < end; ++n)
+      std::fill(features + n * stride + num_active, features + (n + 1) * stride, T(0));
+  });
 }
 
 }  // namespace
@@ -63,7 +65,7 @@ void hash_grid_forward(const HashGrid& grid, const HashGridPoints<T>& points, co
                                                                   table, features);
                           });
   });
-  clear_inactive(grid, points.count, features);
+  clear_inactive(grid, points.count, features, num_threads);
 }
 
 template void hash_grid_forward(const HashGrid&, const HashGridPoints<float>&, const float*, float*,

@@ -65,6 +65,12 @@ void backward_level(const HashGrid& grid, int64_t l, const PointPlanes<T>& plane
                                  });
 }
 
+// Enough for two tasks to a thread; one thread needs no parts.
+int64_t parts_per_level(int64_t num_active, int num_threads) {
+  if (num_threads <= 1 || num_active == 0) return 1;
+  return (2 * num_threads + num_active - 1) / num_active;
+}
+
 }  // namespace
 
 // An entry is summed in the order of the points, whatever part it is in: the number of parts, which
@@ -77,9 +83,7 @@ void hash_grid_backward_table(const HashGrid& grid, const HashGridPoints<T>& poi
       grid.levels.empty() ? 0 : grid.levels.back().offset + grid.levels.back().length;
   advise_huge_pages(grad_table, num_entries * grid.num_features * sizeof(T));
   const int64_t num_levels = static_cast<int64_t>(grid.levels.size());
-  const int64_t num_tasks_wanted = num_threads > 1 ? 2 * num_threads : 1;
-  const int64_t num_parts =
-      (num_tasks_wanted + grid.num_active - 1) / std::max<int64_t>(1, grid.num_active);
+  const int64_t num_parts = parts_per_level(grid.num_active, num_threads);
   with_constants(grid.num_features, points.directions, [&](auto F, auto is_directional) {
     parallel_for(num_levels * num_parts, 1, num_threads, [&](int64_t task, int64_t) {
       // The finest levels take longest and go first.

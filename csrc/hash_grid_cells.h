@@ -13,6 +13,9 @@
 
 namespace diorama {
 
+// For passes that only move numbers; a multiple of every vector's length.
+constexpr int64_t kPointsPerPiece = 16384;
+
 // As wide as T, so that a vector of points has as many of them.
 template <class T>
 using GridIndex = std::make_unsigned_t<SignedBits<T>>;
@@ -75,8 +78,6 @@ class PointPlanes {
   Vec<T> direction(int axis, int64_t at) const { return position(3 + axis, at); }
 
  private:
-  static constexpr int64_t kPointsPerPiece = 16384;
-
   void read_rows(const T* rows, int64_t begin, int64_t end, int64_t padded_end, T* planes) const {
     for (int axis = 0; axis < 3; ++axis) {
       T* plane = planes + axis * stride_;

@@ -115,9 +115,11 @@ void hash_grid_backward_positions(const HashGrid& grid, const HashGridPoints<T>&
                                   grid, l, planes, begin, end, table, grad_features, gradients);
                           });
   });
-  for (int64_t n = 0; n < points.count; ++n)
-    for (int a = 0; a < 3; ++a)
-      grad_positions[3 * n + a] = gradients[n / kLanes<T>][a][n % kLanes<T>];
+  parallel_for(points.count, kPointsPerPiece, num_threads, [&](int64_t begin, int64_t end) {
+    for (int64_t n = begin; n < end; ++n)
+      for (int a = 0; a < 3; ++a)
+        grad_positions[3 * n + a] = gradients[n / kLanes<T>][a][n % kLanes<T>];
+  });
 }
 
 template void hash_grid_backward_positions(const HashGrid&, const HashGridPoints<float>&,

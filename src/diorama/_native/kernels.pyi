@@ -1,5 +1,6 @@
 """Diorama's native kernels: Python allocates, these functions fill."""
 
+from collections.abc import Sequence
 from typing import Annotated, overload
 
 import torch
@@ -21,4 +22,29 @@ def composite_backward(sigma: Annotated[torch.Tensor, dict(dtype='float32', shap
 def composite_backward(sigma: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu', writable=False)], delta: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None), order='C', device='cpu', writable=False)], ray_offsets: Annotated[torch.Tensor, dict(dtype='int64', shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu', writable=False)], transmittance: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu', writable=False)], grad_weights: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu', writable=False)] | None, grad_ray_values: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None), order='C', device='cpu', writable=False)], grad_opacity: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu', writable=False)], grad_sigma: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu')] | None, grad_delta: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu')] | None, grad_values: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None), order='C', device='cpu')] | None, num_threads: int) -> None:
     """
     Fill those of grad_sigma, grad_delta and grad_values that are not None.
+    """
+
+@overload
+def hash_grid_forward(positions: Annotated[torch.Tensor, dict(dtype='float32', shape=(None, None), order='C', device='cpu', writable=False)], directions: Annotated[torch.Tensor, dict(dtype='float32', shape=(None, None), order='C', device='cpu', writable=False)] | None, table: Annotated[torch.Tensor, dict(dtype='float32', shape=(None, None), order='C', device='cpu', writable=False)], scales: Sequence[float], resolutions: Sequence[int], offsets: Sequence[int], is_smooth: bool, active_levels: int, features: Annotated[torch.Tensor, dict(dtype='float32', shape=(None, None), order='C', device='cpu')], num_threads: int) -> None: ...
+
+@overload
+def hash_grid_forward(positions: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None), order='C', device='cpu', writable=False)], directions: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None), order='C', device='cpu', writable=False)] | None, table: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None), order='C', device='cpu', writable=False)], scales: Sequence[float], resolutions: Sequence[int], offsets: Sequence[int], is_smooth: bool, active_levels: int, features: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None), order='C', device='cpu')], num_threads: int) -> None:
+    """Fill features, or with directions their directional derivative."""
+
+@overload
+def hash_grid_backward_table(positions: Annotated[torch.Tensor, dict(dtype='float32', shape=(None, None), order='C', device='cpu', writable=False)], directions: Annotated[torch.Tensor, dict(dtype='float32', shape=(None, None), order='C', device='cpu', writable=False)] | None, grad_features: Annotated[torch.Tensor, dict(dtype='float32', shape=(None, None), order='C', device='cpu', writable=False)], scales: Sequence[float], resolutions: Sequence[int], offsets: Sequence[int], is_smooth: bool, active_levels: int, grad_table: Annotated[torch.Tensor, dict(dtype='float32', shape=(None, None), order='C', device='cpu')], num_threads: int) -> None: ...
+
+@overload
+def hash_grid_backward_table(positions: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None), order='C', device='cpu', writable=False)], directions: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None), order='C', device='cpu', writable=False)] | None, grad_features: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None), order='C', device='cpu', writable=False)], scales: Sequence[float], resolutions: Sequence[int], offsets: Sequence[int], is_smooth: bool, active_levels: int, grad_table: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None), order='C', device='cpu')], num_threads: int) -> None:
+    """
+    Fill grad_table, the gradient of the features or of their directional derivative.
+    """
+
+@overload
+def hash_grid_backward_positions(positions: Annotated[torch.Tensor, dict(dtype='float32', shape=(None, None), order='C', device='cpu', writable=False)], directions: Annotated[torch.Tensor, dict(dtype='float32', shape=(None, None), order='C', device='cpu', writable=False)] | None, table: Annotated[torch.Tensor, dict(dtype='float32', shape=(None, None), order='C', device='cpu', writable=False)], grad_features: Annotated[torch.Tensor, dict(dtype='float32', shape=(None, None), order='C', device='cpu', writable=False)], scales: Sequence[float], resolutions: Sequence[int], offsets: Sequence[int], is_smooth: bool, active_levels: int, grad_positions: Annotated[torch.Tensor, dict(dtype='float32', shape=(None, None), order='C', device='cpu')], num_threads: int) -> None: ...
+
+@overload
+def hash_grid_backward_positions(positions: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None), order='C', device='cpu', writable=False)], directions: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None), order='C', device='cpu', writable=False)] | None, table: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None), order='C', device='cpu', writable=False)], grad_features: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None), order='C', device='cpu', writable=False)], scales: Sequence[float], resolutions: Sequence[int], offsets: Sequence[int], is_smooth: bool, active_levels: int, grad_positions: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None), order='C', device='cpu')], num_threads: int) -> None:
+    """
+    Fill grad_positions, the gradient of the features or of their directional derivative.
     """
