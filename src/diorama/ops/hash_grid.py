@@ -136,7 +136,6 @@ class _Grid:
             directions=_plain(directions),
             grad_features=_plain(grad),
             grad_table=grad_table,
-            is_added=False,
             **self._arguments,
         )
         return grad_table
@@ -170,10 +169,10 @@ class _HashGrid(torch.autograd.Function):
         return grid.features(positions, table, None)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, *grad_outputs: Any) -> tuple[Tensor | None, ...]:
         positions, table = ctx.saved_tensors
         wanted = ctx.needs_input_grad[:2]
-        return *_HashGridBackward.apply(grad, positions, table, ctx.grid, wanted), None
+        return *_HashGridBackward.apply(*grad_outputs, positions, table, ctx.grid, wanted), None
 
 
 class _HashGridBackward(torch.autograd.Function):
@@ -197,10 +196,9 @@ class _HashGridBackward(torch.autograd.Function):
         )
 
     @staticmethod
-    def backward(
-        ctx: Any, along: Tensor | None, like_table: Tensor | None
-    ) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, *grad_outputs: Any) -> tuple[Tensor | None, ...]:
         """Gradients of g . f'(x, table) v + g . f(x, u), for v = `along` and u = `like_table`."""
+        along, like_table = grad_outputs
         if torch.is_grad_enabled():
             raise RuntimeError(
                 "The native hash grid is differentiable twice; call hash_grid_reference where a "

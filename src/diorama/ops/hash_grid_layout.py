@@ -86,8 +86,8 @@ def _scales(num_levels: int, base_resolution: int, max_resolution: int) -> tuple
         growth = 1.0
     log2_growth = _float32(math.log2(growth))
     return tuple(
-        _float32(_float32(_float32(2.0 ** _float32(l * log2_growth)) * base_resolution) - 1.0)
-        for l in range(num_levels)
+        _float32(_float32(_float32(2.0 ** _float32(level * log2_growth)) * base_resolution) - 1.0)
+        for level in range(num_levels)
     )
 
 
