@@ -97,8 +97,8 @@ def test_it_learns_the_colours_and_the_opacity(learned, scene):
 def test_the_grid_empties_and_hidden_samples_are_dropped(learned, scene):
     assert 0.005 < learned.sampler.grid.is_occupied.float().mean() < 0.6
     batch = batch_of(scene, rays=256)
-    cold = learned._visible_samples(batch.rays, 0, generator())
-    warm = learned._visible_samples(batch.rays, TINY.grid_warmup, generator())
+    cold, _ = learned._visible_samples(batch.rays, 0, generator())
+    warm, _ = learned._visible_samples(batch.rays, TINY.grid_warmup, generator())
     assert 0 < len(warm.t) < len(cold.t)
 
 

@@ -282,3 +282,19 @@ def test_binding_refuses_what_would_read_outside(name: str, wrong: Any, message:
 def test_half_precision_is_served_by_the_reference():
     positions, table = random_inputs(3, SMALL)
     assert hash_grid(positions.bfloat16(), table.bfloat16(), SMALL).dtype == torch.bfloat16
+
+
+def test_known_features_are_taken_and_give_the_same_gradients():
+    layout = HashGridLayout.of(3, 2, 8, 4, 16)
+    positions = torch.rand(50, 3, requires_grad=True)
+    table = torch.randn(layout.num_entries, 2, requires_grad=True)
+    with torch.no_grad():
+        known = hash_grid(positions, table, layout)
+    fresh, reused = (hash_grid(positions, table, layout, known=k) for k in (None, known))
+    assert torch.equal(fresh, reused)
+    for a, b in zip(
+        torch.autograd.grad(fresh.square().sum(), (positions, table)),
+        torch.autograd.grad(reused.square().sum(), (positions, table)),
+        strict=True,
+    ):
+        assert torch.equal(a, b)

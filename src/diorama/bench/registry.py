@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from diorama.bench.case import Case
 from diorama.errors import UserError
 
-OPS: tuple[str, ...] = ()
+OPS: tuple[str, ...] = (
+    *("hash_grid", "fused_mlp", "march", "cull", "composite", "distortion"),
+    *("sample_pdf", "spherical_harmonics", "ssim", "adam"),
+)
 """The ops in the order of the table; `diorama.bench.<op>` holds the `cases()` of each."""
 
 

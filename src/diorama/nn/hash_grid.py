@@ -43,7 +43,15 @@ class HashGrid(nn.Module):
             self.table.uniform_(-self.init_range, self.init_range, generator=generator)
 
     def forward(
-        self, positions: Float[Tensor, "N 3"], active_levels: int | None = None
+        self,
+        positions: Float[Tensor, "N 3"],
+        active_levels: int | None = None,
+        known: Float[Tensor, "N LF"] | None = None,
     ) -> Float[Tensor, "N LF"]:
-        """Features of the points; those of levels from `active_levels` on are zero."""
-        return hash_grid(positions, self.table, self.layout, self.interpolation, active_levels)
+        """Features of the points; those of levels from `active_levels` on are zero.
+
+        `known` is what an earlier call without gradients gave for the same points.
+        """
+        return hash_grid(
+            positions, self.table, self.layout, self.interpolation, active_levels, known
+        )

@@ -46,9 +46,11 @@ class RadianceField(nn.Module):
         self.density_net.initialize(generator)
         self.color_net.initialize(generator)
 
-    def geometry(self, unit_points: Float[Tensor, "N 3"]) -> Float[Tensor, "N G"]:
-        """Outputs of the density network."""
-        return self.density_net(self.grid(unit_points))
+    def geometry(
+        self, unit_points: Float[Tensor, "N 3"], known: Float[Tensor, "N LF"] | None = None
+    ) -> Float[Tensor, "N G"]:
+        """Outputs of the density network; `known` are features of the same points, if at hand."""
+        return self.density_net(self.grid(unit_points, known=known))
 
     def density(self, geometry: Float[Tensor, "N G"]) -> Float[Tensor, " N"]:
         """Density per length of the scene, from the density network's outputs."""

@@ -76,10 +76,13 @@ def hash_grid(
     layout: HashGridLayout,
     interpolation: Interpolation = "linear",
     active_levels: int | None = None,
+    known: Float[Tensor, "N LF"] | None = None,
 ) -> Float[Tensor, "N LF"]:
     """Features of points of the unit cube; twice differentiable in positions and table.
 
-    Levels from `active_levels` on give zeros and get no gradient.
+    Levels from `active_levels` on give zeros and get no gradient. `known` are the features that
+    an earlier call without gradients gave for these very arguments: they become the result, now
+    with gradients, and are not computed again.
 
     >>> layout = HashGridLayout.of(1, 1, 3, base_resolution=2, max_resolution=2)
     >>> hash_grid(torch.tensor([[0.0, 0.5, 0.5]]), torch.arange(8.0)[:, None], layout)
@@ -95,7 +98,7 @@ def hash_grid(
         raise ValueError(f"interpolation must be linear or smoothstep, got {interpolation!r}")
     if not native.serves(positions, table):
         return hash_grid_reference(positions, table, layout, interpolation, num_active)
-    return _HashGrid.apply(positions, table, _Grid(layout, interpolation, num_active))
+    return _HashGrid.apply(positions, table, _Grid(layout, interpolation, num_active), known)
 
 
 @dataclass(frozen=True)
@@ -163,16 +166,19 @@ class _HashGrid(torch.autograd.Function):
     """(x, table) -> f."""
 
     @staticmethod
-    def forward(ctx: Any, positions: Tensor, table: Tensor, grid: _Grid) -> Tensor:
+    def forward(
+        ctx: Any, positions: Tensor, table: Tensor, grid: _Grid, known: Tensor | None
+    ) -> Tensor:
         ctx.save_for_backward(positions, table)
         ctx.grid = grid
-        return grid.features(positions, table, None)
+        return grid.features(positions, table, None) if known is None else known.clone()
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> tuple[Tensor | None, ...]:
         positions, table = ctx.saved_tensors
         wanted = ctx.needs_input_grad[:2]
-        return *_HashGridBackward.apply(*grad_outputs, positions, table, ctx.grid, wanted), None
+        gradients = _HashGridBackward.apply(*grad_outputs, positions, table, ctx.grid, wanted)
+        return *gradients, None, None
 
 
 class _HashGridBackward(torch.autograd.Function):

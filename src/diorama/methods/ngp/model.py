@@ -84,9 +84,9 @@ class NgpModel(Model):
         with torch.no_grad():
             self.sampler.update(step, self.density_at, generator)
         rays = batch.rays if self.poses is None else self.poses(batch.rays, batch.image_index)
-        samples = self._visible_samples(rays, step, generator)
-        positions = positions_of(samples, rays)
-        geometry = self.field.geometry(self.settings.field_frame.to_unit(positions))
+        samples, known = self._visible_samples(rays, step, generator)
+        unit = self.settings.field_frame.to_unit(positions_of(samples, rays))
+        geometry = self.field.geometry(unit, known)
         code = None if self.appearance is None else self.appearance(batch.image_index)[samples.ray]
         rgb = self.field.color(geometry, self.field.encode(rays.directions)[samples.ray], code)
         ray = composite(self.field.density(geometry), samples.delta, rgb, samples.ray_offsets)
@@ -143,24 +143,27 @@ class NgpModel(Model):
         return self.field.density(self.field.geometry(unit))
 
     @torch.no_grad()
-    def _visible_samples(self, rays: Rays, step: int, generator: torch.Generator) -> Marched:
-        """Samples in occupied cells that light reaches.
+    def _visible_samples(
+        self, rays: Rays, step: int, generator: torch.Generator
+    ) -> tuple[Marched, Float[Tensor, "N LF"] | None]:
+        """Samples in occupied cells that light reaches, and their features if they were looked at.
 
         While the grid warms up nothing is hidden: a field that starts too dense would cull
         everything behind its first sample, and never learn what is there.
         """
         fixed = replace(rays, origins=rays.origins.detach(), directions=rays.directions.detach())
         samples = self.sampler.march(fixed, generator)
-        cost = float(len(samples.t))
-        if self.sampler.is_warm(step):
-            density = self.density_at(positions_of(samples, fixed))
-            kept, offsets = cull(density, samples.delta, samples.ray_offsets, HIDDEN_TRANSMITTANCE)
-            cost = len(kept) + cost / LOOK_COST
-            samples = Marched(
-                samples.t[kept], samples.delta[kept], samples.ray[kept], offsets, samples.t_next
-            )
-        self.sampler.note_cost(cost, len(rays))
-        return samples
+        if not self.sampler.is_warm(step):
+            self.sampler.note_cost(float(len(samples.t)), len(rays))
+            return samples, None
+        features = self.field.grid(self.settings.field_frame.to_unit(positions_of(samples, fixed)))
+        density = self.field.density(self.field.density_net(features))
+        kept, offsets = cull(density, samples.delta, samples.ray_offsets, HIDDEN_TRANSMITTANCE)
+        self.sampler.note_cost(len(kept) + len(samples.t) / LOOK_COST, len(rays))
+        visible = Marched(
+            samples.t[kept], samples.delta[kept], samples.ray[kept], offsets, samples.t_next
+        )
+        return visible, features[kept]
 
 
 def positions_of(samples: Marched, rays: Rays) -> Float[Tensor, "N 3"]:
