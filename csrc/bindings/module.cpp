@@ -14,4 +14,5 @@ NB_MODULE(DIORAMA_MODULE, m) {
   diorama::bind_adam(m);
   diorama::bind_sample_pdf(m);
   diorama::bind_spherical_harmonics(m);
+  diorama::bind_ssim(m);
 }

@@ -15,5 +15,6 @@ void bind_march(nanobind::module_& m);
 void bind_adam(nanobind::module_& m);
 void bind_sample_pdf(nanobind::module_& m);
 void bind_spherical_harmonics(nanobind::module_& m);
+void bind_ssim(nanobind::module_& m);
 
 }  // namespace diorama
