@@ -5,6 +5,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from diorama.nn.rows import rows
+
 
 class Appearance(nn.Module):
     """`size` numbers per image; a view that no photograph belongs to gets the trained mean."""
@@ -25,7 +27,7 @@ class Appearance(nn.Module):
 
     def forward(self, image_index: Int[Tensor, " R"]) -> Float[Tensor, "R A"]:
         """The codes of the images that rays belong to."""
-        return self.codes[image_index]
+        return rows(self.codes, image_index)
 
     def mean(self) -> Float[Tensor, "1 A"]:
         """The mean code of the training images."""

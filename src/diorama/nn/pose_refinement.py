@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from diorama.cameras import Rays
+from diorama.nn.rows import rows
 
 SMALL_ANGLE = 1e-4
 TRANSLATION_WEIGHT, ROTATION_WEIGHT = 1e-2, 1e-3
@@ -30,7 +31,7 @@ class PoseRefinement(nn.Module):
 
     def forward(self, rays: Rays, image_index: Int[Tensor, " R"]) -> Rays:
         """The corrected rays of the images they belong to."""
-        correction = self.corrections[image_index]
+        correction = rows(self.corrections, image_index)
         rotation = rotation_matrices(correction[:, 3:])
         directions = (rotation @ rays.directions[:, :, None])[:, :, 0]
         return replace(rays, origins=rays.origins + correction[:, :3], directions=directions)

@@ -22,6 +22,7 @@ from diorama.nn.hash_grid import HashGrid
 from diorama.nn.pixels import blended_over, mean_squared_error, psnr_of, weighted_mean
 from diorama.nn.pose_refinement import PoseRefinement
 from diorama.nn.radiance_field import RadianceField
+from diorama.nn.rows import rows
 from diorama.ops.composite import composite
 from diorama.ops.cull import cull
 from diorama.ops.distortion import distortion
@@ -87,8 +88,10 @@ class NgpModel(Model):
         samples, known = self._visible_samples(rays, step, generator)
         unit = self.settings.field_frame.to_unit(positions_of(samples, rays))
         geometry = self.field.geometry(unit, known)
-        code = None if self.appearance is None else self.appearance(batch.image_index)[samples.ray]
-        rgb = self.field.color(geometry, self.field.encode(rays.directions)[samples.ray], code)
+        code = self._appearance_of(batch, samples)
+        rgb = self.field.color(
+            geometry, rows(self.field.encode(rays.directions), samples.ray), code
+        )
         ray = composite(self.field.density(geometry), samples.delta, rgb, samples.ray_offsets)
 
         background = self.background[None]
@@ -142,6 +145,11 @@ class NgpModel(Model):
         unit = self.settings.field_frame.to_unit(positions)
         return self.field.density(self.field.geometry(unit))
 
+    def _appearance_of(self, batch: RayBatch, samples: Marched) -> Float[Tensor, "N A"] | None:
+        if self.appearance is None:
+            return None
+        return rows(self.appearance(batch.image_index), samples.ray)
+
     @torch.no_grad()
     def _visible_samples(
         self, rays: Rays, step: int, generator: torch.Generator
@@ -168,7 +176,8 @@ class NgpModel(Model):
 
 def positions_of(samples: Marched, rays: Rays) -> Float[Tensor, "N 3"]:
     """Where samples are; differentiable in the rays."""
-    return rays.origins[samples.ray] + samples.t[:, None] * rays.directions[samples.ray]
+    origins, directions = rows(rays.origins, samples.ray), rows(rays.directions, samples.ray)
+    return torch.addcmul(origins, samples.t[:, None], directions)
 
 
 def _entropy(opacity: Float[Tensor, " R"]) -> Float[Tensor, " R"]:
