@@ -99,24 +99,29 @@ class _Ssim(torch.autograd.Function):
         needs_a, needs_b = ctx.needs_input_grad[:2]
         lost = 0 if is_padded else len(window) - 1
         shape = (a.shape[0] - lost, a.shape[1] - lost, a.shape[2])
-        maps = [
+        by_mean_a, by_mean_b, by_squares, by_product = (
             a.new_empty(shape) if is_needed else None
             for is_needed in (needs_a, needs_b, needs_a or needs_b, needs_a or needs_b)
-        ]
-        mean = native.module.ssim_forward(a, b, window, is_padded, *maps, native.num_threads())
-        ctx.save_for_backward(a, b, window, *maps)
+        )
+        mean = native.module.ssim_forward(
+            a, b, window, is_padded,
+            by_mean_a, by_mean_b, by_squares, by_product, native.num_threads(),
+        )  # fmt: skip
+        ctx.save_for_backward(a, b, window, by_mean_a, by_mean_b, by_squares, by_product)
         ctx.is_padded = is_padded
         return a.new_tensor(mean)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        a, b, window, *maps = ctx.saved_tensors
+        a, b, window, by_mean_a, by_mean_b, by_squares, by_product = ctx.saved_tensors
         grad_a, grad_b = (
             torch.empty_like(image) if is_needed else None
             for image, is_needed in zip((a, b), ctx.needs_input_grad[:2], strict=True)
         )
         native.module.ssim_backward(
-            a, b, window, ctx.is_padded, *maps, float(grad), grad_a, grad_b, native.num_threads()
-        )
+            a, b, window, ctx.is_padded,
+            by_mean_a, by_mean_b, by_squares, by_product,
+            float(grad), grad_a, grad_b, native.num_threads(),
+        )  # fmt: skip
         return grad_a, grad_b, None, None
