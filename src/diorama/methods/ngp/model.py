@@ -131,7 +131,7 @@ class NgpModel(Model):
             "psnr": psnr_of(error),
             "num_rays": torch.tensor(float(len(batch.rays))),
             "samples_per_ray": self.sampler.samples_per_ray.clone(),
-            "occupied": self.sampler.grid.is_occupied.float().mean(),
+            "occupied": self.sampler.occupied_share.clone(),
         }
 
     def next_num_rays(self, num_rays: int) -> int:

@@ -37,7 +37,7 @@ def ngp_fast() -> TrainerConfig:
             color_layers=1,
             march_steps=512,
             grid_warmup=64,
-            grid_share=16,
+            grid_share=32,
             sample_budget=1 << 15,
             loss="mse",
         ),

@@ -25,17 +25,20 @@ class OccupancySampler(nn.Module):
     """
 
     samples_per_ray: Tensor
+    occupied_share: Tensor
 
     def __init__(self, config: NgpConfig, settings: NgpSettings):
         super().__init__()
         self.config, self.settings = config, settings
         self.grid = OccupancyGrid(config.grid_resolution, levels=settings.grid_levels)
         self.register_buffer("samples_per_ray", torch.zeros(()))
+        self.register_buffer("occupied_share", torch.ones(()))
 
     def reset(self) -> None:
         """Forget the grid and what a ray costs."""
         self.grid.reset()
         self.samples_per_ray.zero_()
+        self.occupied_share.fill_(1.0)
 
     def is_warm(self, step: int) -> bool:
         """Whether the grid has been looked at long enough to cull by the field's own density."""
@@ -51,6 +54,7 @@ class OccupancySampler(nn.Module):
 
         all_cells = not self.is_warm(step)
         self.grid.update(thickness, generator, all_cells=all_cells, share=self.config.grid_share)
+        self.occupied_share.copy_(self.grid.is_occupied.float().mean())
 
     def span(self, rays: Rays) -> tuple[Float[Tensor, " R"], Float[Tensor, " R"]]:
         """Distances at which each ray enters and leaves the outermost grid; near > far: never."""
