@@ -58,11 +58,10 @@ void hash_grid_forward(const HashGrid& grid, const HashGridPoints<T>& points, co
                        T* features, int num_threads) {
   const PointPlanes<T> planes(points, num_threads);
   with_constants(grid.num_features, points.directions, [&](auto F, auto is_directional) {
-    for_blocks_and_levels(points.count, grid.num_active, num_threads,
-                          [&](int64_t begin, int64_t end, int64_t first_level, int64_t last_level) {
-                            for (int64_t l = first_level; l < last_level; ++l)
-                              forward_block<T, F, is_directional>(grid, l, planes, begin, end,
-                                                                  table, features);
+    for_levels_and_points(points.count, grid.num_active, false, num_threads,
+                          [&](int64_t begin, int64_t end, int64_t l) {
+                            forward_block<T, F, is_directional>(grid, l, planes, begin, end, table,
+                                                                features);
                           });
   });
   clear_inactive(grid, points.count, features, num_threads);

@@ -213,20 +213,29 @@ template <class T, int F, bool kDirectional, class Work>
   }
 }
 
-// Runs work(begin, end, first level, last level) on blocks of points so that all active levels meet
-// all points. Of many points, all threads do one level after the other, which then stays in the
-// shared cache; for few points that would not pay for the waiting at every level's end.
+// Runs work(begin, end, level) until every active level has met every point. Threads share a level
+// while it is in the cache they share, instead of each going through all levels by itself.
+// are_levels_ordered: work adds to what is the points', so a level waits for the one before it.
 template <class Work>
-void for_blocks_and_levels(int64_t num_points, int64_t num_active, int num_threads,
-                           const Work& work) {
-  constexpr int64_t kPointsPerBlock = 2048, kFewBlocks = 4, kPointsPerSweep = 1 << 18;
-  const bool are_few = num_points <= kFewBlocks * kPointsPerBlock;
-  const int64_t step = are_few ? std::max<int64_t>(num_active, 1) : 1;
-  for (int64_t sweep = 0; sweep < num_points; sweep += kPointsPerSweep)
-    for (int64_t l = 0; l < num_active; l += step)
-      parallel_for(
-          std::min(num_points - sweep, kPointsPerSweep), kPointsPerBlock, num_threads,
-          [&](int64_t begin, int64_t end) { work(sweep + begin, sweep + end, l, l + step); });
+void for_levels_and_points(int64_t num_points, int64_t num_active, bool are_levels_ordered,
+                           int num_threads, const Work& work) {
+  constexpr int64_t kPointsPerBlock = 2048, kFewPoints = 8192, kPointsPerSweep = 1 << 18;
+  for (int64_t sweep = 0; sweep < num_points; sweep += kPointsPerSweep) {
+    const int64_t count = std::min(num_points - sweep, kPointsPerSweep);
+    const int64_t num_blocks = (count + kPointsPerBlock - 1) / kPointsPerBlock;
+    // Few points meet an entry once or twice: nothing to share.
+    const int64_t levels_per_task = count <= kFewPoints ? num_active : 1;
+    const int64_t num_tasks = num_blocks * num_active / std::max<int64_t>(levels_per_task, 1);
+    const int64_t tasks_at_once = are_levels_ordered ? num_blocks : num_tasks;
+    for (int64_t done = 0; done < num_tasks; done += tasks_at_once)
+      parallel_for(tasks_at_once, 1, num_threads, [&](int64_t task, int64_t) {
+        const int64_t begin = (done + task) % num_blocks * kPointsPerBlock;
+        const int64_t end = std::min(begin + kPointsPerBlock, count);
+        const int64_t level = (done + task) / num_blocks * levels_per_task;
+        for (int64_t l = level; l < level + levels_per_task; ++l)
+          work(sweep + begin, sweep + end, l);
+      });
+  }
 }
 
 // Calls work with the number of features, and whether there are directions, as constants.

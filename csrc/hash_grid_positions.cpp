@@ -108,11 +108,10 @@ void hash_grid_backward_positions(const HashGrid& grid, const HashGridPoints<T>&
   const PointPlanes<T> planes(points, num_threads);
   GradientVectors<T> gradients((points.count + kLanes<T> - 1) / kLanes<T>);
   with_constants(grid.num_features, points.directions, [&](auto F, auto is_directional) {
-    for_blocks_and_levels(points.count, grid.num_active, num_threads,
-                          [&](int64_t begin, int64_t end, int64_t first_level, int64_t last_level) {
-                            for (int64_t l = first_level; l < last_level; ++l)
-                              positions_block<T, F, is_directional>(
-                                  grid, l, planes, begin, end, table, grad_features, gradients);
+    for_levels_and_points(points.count, grid.num_active, true, num_threads,
+                          [&](int64_t begin, int64_t end, int64_t l) {
+                            positions_block<T, F, is_directional>(grid, l, planes, begin, end,
+                                                                  table, grad_features, gradients);
                           });
   });
   parallel_for(points.count, kPointsPerPiece, num_threads, [&](int64_t begin, int64_t end) {
