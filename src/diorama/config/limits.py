@@ -8,7 +8,7 @@ from diorama.errors import UserError
 
 
 def check_limits(
-    config: Config, limits: Mapping[str, tuple[float, float]], section: str = "model"
+    config: Config, limits: Mapping[str, tuple[int | float, int | float]], section: str = "model"
 ) -> None:
     """Raise a `UserError` for the first field outside its inclusive limits; None passes."""
     for name, (low, high) in limits.items():

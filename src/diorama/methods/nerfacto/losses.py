@@ -44,9 +44,7 @@ def outer_weights(
     return before.gather(1, last.clamp(0, num_bins)) - before.gather(1, first.clamp(0, num_bins))
 
 
-def distortion_per_ray(
-    samples: RaySamples, weights: Float[Tensor, "R S"]
-) -> Float[Tensor, " R"]:
+def distortion_per_ray(samples: RaySamples, weights: Float[Tensor, "R S"]) -> Float[Tensor, " R"]:
     """Equation 15 of mip-NeRF 360 in the ray's own spacing."""
     num_rays, num_samples = weights.shape
     ray_offsets = torch.arange(num_rays + 1, device=weights.device) * num_samples

@@ -13,7 +13,7 @@ from diorama.data.scene import Scene
 from diorama.methods.nerfacto.check import check_nerfacto_config
 from diorama.methods.nerfacto.config import NerfactoConfig
 from diorama.methods.nerfacto.losses import distortion_per_ray, interlevel_loss, scale_gradient
-from diorama.methods.nerfacto.render import render_image
+from diorama.methods.nerfacto.render import over_background, render_image
 from diorama.methods.nerfacto.sampler import ProposalSampler
 from diorama.methods.nerfacto.samples import RaySamples
 from diorama.methods.nerfacto.settings import NerfactoSettings
@@ -23,7 +23,7 @@ from diorama.nn.hash_grid import HashGrid
 from diorama.nn.pixels import blended_over, mean_squared_error, psnr_of, weighted_mean
 from diorama.nn.pose_refinement import PoseRefinement
 from diorama.nn.radiance_field import RadianceField
-from diorama.ops.composite import Composite, composite_dense
+from diorama.ops.composite import composite_dense
 
 
 class NerfactoModel(Model):
@@ -87,7 +87,8 @@ class NerfactoModel(Model):
         if self.config.gradient_scaling:
             # Samples close to a camera are met by many of its rays; undone, they grow floaters.
             nearness = (samples.t / self.settings.frame.half_side).square().clamp(max=1.0)
-            density, rgb = scale_gradient(density, nearness), scale_gradient(rgb, nearness[..., None])
+            density = scale_gradient(density, nearness)
+            rgb = scale_gradient(rgb, nearness[:, :, None])
         ray = composite_dense(density, samples.delta, rgb)
 
         background = self.background[None]
@@ -139,11 +140,3 @@ class NerfactoModel(Model):
             code = code.repeat_interleave(shape[1], dim=0)
         rgb = self.field.color(geometry, directions, code)
         return self.field.density(geometry).view(shape), rgb.view(*shape, 3)
-
-
-def over_background(
-    ray: Composite, rgb: Float[Tensor, "R S 3"], background: Float[Tensor, "#R 3"] | None
-) -> Float[Tensor, "R 3"]:
-    """Colours of rays over a background, or over their last samples' colours."""
-    behind = rgb[:, -1] if background is None else background
-    return ray.values[:, :3] + (1.0 - ray.opacity[:, None]) * behind

@@ -11,7 +11,7 @@ from torch import Tensor
 from diorama.cameras import Cameras, Rays
 from diorama.methods.nerfacto.samples import RaySamples
 from diorama.model import RenderOutput
-from diorama.ops.composite import composite_dense
+from diorama.ops.composite import Composite, composite_dense
 
 if TYPE_CHECKING:
     from diorama.methods.nerfacto.model import NerfactoModel
@@ -62,17 +62,25 @@ def render_rays(model: "NerfactoModel", rays: Rays) -> RayPicture:
     density, rgb = model.field_at(rays, samples, code)
     t = samples.t
     ray = composite_dense(density, samples.delta, torch.cat((rgb, t[..., None]), dim=2))
-    behind = rgb[:, -1] if model.is_last_sample else model.background[None]
+    background = None if model.is_last_sample else model.background[None]
     # The quotient of two rounded sums may leave the interval that both are of.
     expected = ray.values[:, 3] / ray.opacity.clamp(min=1e-6)
     expected = torch.minimum(torch.maximum(expected, t[:, 0]), t[:, -1])
     return RayPicture(
-        rgb=ray.values[:, :3] + (1.0 - ray.opacity[:, None]) * behind,
+        rgb=over_background(ray, rgb, background),
         opacity=ray.opacity,
         expected=expected,
         median=median_distance(samples, ray.weights),
         normal=surface_normals(model, rays, expected, ray.opacity > SURFACE_OPACITY),
     )
+
+
+def over_background(
+    ray: Composite, rgb: Float[Tensor, "R S 3"], background: Float[Tensor, "#R 3"] | None
+) -> Float[Tensor, "R 3"]:
+    """Colours of rays over a background, or over the colours of their last samples."""
+    behind = rgb[:, -1] if background is None else background
+    return ray.values[:, :3] + (1.0 - ray.opacity[:, None]) * behind
 
 
 def median_distance(samples: RaySamples, weights: Float[Tensor, "R S"]) -> Float[Tensor, " R"]:

@@ -47,9 +47,7 @@ class NerfactoSettings:
             background=_background(config, scene),
             is_random=config.background == "random"
             or (config.background == "auto" and scene.has_alpha),
-            appearance_size=int(
-                _or(config.appearance_size, 0 if is_object else APPEARANCE_SIZE)
-            ),
+            appearance_size=int(_or(config.appearance_size, 0 if is_object else APPEARANCE_SIZE)),
             initial_density=_or(
                 config.initial_density, OBJECT_DENSITY if is_object else OPEN_DENSITY
             ),
@@ -75,12 +73,10 @@ def _background(config: NerfactoConfig, scene: Scene) -> Vector | None:
     white, black = (1.0, 1.0, 1.0), (0.0, 0.0, 0.0)
     if config.background in ("white", "black"):
         return white if config.background == "white" else black
-    if config.background == "last-sample" or (
-        config.background == "auto" and not scene.has_alpha
-    ):
+    if config.background == "last-sample" or (config.background == "auto" and not scene.has_alpha):
         return None
     return scene.background or white
 
 
-def _or(chosen: float | None, otherwise: float) -> float:
+def _or(chosen: int | float | None, otherwise: int | float) -> int | float:
     return otherwise if chosen is None else chosen
