@@ -7,4 +7,5 @@ NB_MODULE(DIORAMA_MODULE, m) {
   m.doc() = "Diorama's native kernels: Python allocates, these functions fill.";
   diorama::bind_composite(m);
   diorama::bind_fused_mlp(m);
+  diorama::bind_hash_grid(m);
 }
