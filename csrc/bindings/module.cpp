@@ -8,4 +8,5 @@ NB_MODULE(DIORAMA_MODULE, m) {
   diorama::bind_composite(m);
   diorama::bind_fused_mlp(m);
   diorama::bind_hash_grid(m);
+  diorama::bind_adam(m);
 }

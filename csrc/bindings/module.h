@@ -9,5 +9,6 @@ namespace diorama {
 void bind_composite(nanobind::module_& m);
 void bind_fused_mlp(nanobind::module_& m);
 void bind_hash_grid(nanobind::module_& m);
+void bind_adam(nanobind::module_& m);
 
 }  // namespace diorama

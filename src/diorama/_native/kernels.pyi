@@ -22,3 +22,12 @@ def composite_backward(sigma: Annotated[torch.Tensor, dict(dtype='float64', shap
     """
     Fill those of grad_sigma, grad_delta and grad_values that are not None.
     """
+
+@overload
+def adam_step(parameter: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu')], gradient: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu', writable=False)], exp_avg: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu')], exp_avg_sq: Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu')], touched: Annotated[torch.Tensor, dict(dtype='bool', shape=(None,), order='C', device='cpu')], lr: float, beta1: float, beta2: float, eps: float, weight_decay: float, bias_correction1: float, bias_correction2: float, is_decoupled: bool, num_threads: int) -> None: ...
+
+@overload
+def adam_step(parameter: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu')], gradient: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu', writable=False)], exp_avg: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu')], exp_avg_sq: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu')], touched: Annotated[torch.Tensor, dict(dtype='bool', shape=(None,), order='C', device='cpu')], lr: float, beta1: float, beta2: float, eps: float, weight_decay: float, bias_correction1: float, bias_correction2: float, is_decoupled: bool, num_threads: int) -> None:
+    """
+    Update parameter, exp_avg, exp_avg_sq and touched in place; see diorama.ops.adam.
+    """
