@@ -7,14 +7,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from diorama.config import DataConfig
+from diorama.config import DataConfig, FieldOptimConfig
 from diorama.data.load import load_scene
 from diorama.data.ray_manager import RayBatch, RayDataManager
 from diorama.data.scene import Scene
 from diorama.engine.optimizers import Optimizers
 from diorama.methods.nerfacto.config import NerfactoConfig
 from diorama.methods.nerfacto.model import NerfactoModel
-from diorama.methods.registry import method_config
 from diorama.scenes import make_scene
 
 TINY = NerfactoConfig(
@@ -62,7 +61,8 @@ def train(model: NerfactoModel, scene: Scene, steps: range, optimizers: Optimize
 
 
 def optimizers_of(model: NerfactoModel) -> Optimizers:
-    return Optimizers(method_config("nerfacto").optim, model.get_param_groups())
+    recipe = FieldOptimConfig(lr=1e-2, lr_final=1e-3, eps=1e-15)
+    return Optimizers(recipe, model.get_param_groups())
 
 
 def test_every_parameter_is_in_one_group_and_gets_a_gradient(place):

@@ -4,6 +4,7 @@
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn import functional
 
 
 class Appearance(nn.Module):
@@ -25,7 +26,8 @@ class Appearance(nn.Module):
 
     def forward(self, image_index: Int[Tensor, " R"]) -> Float[Tensor, "R A"]:
         """The codes of the images that rays belong to."""
-        return self.codes[image_index]
+        # An embedding's backward pass adds in a fixed order; that of indexing does not always.
+        return functional.embedding(image_index, self.codes)
 
     def mean(self) -> Float[Tensor, "1 A"]:
         """The mean code of the training images."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn import functional
 
 from diorama.cameras import Rays
 
@@ -30,7 +31,8 @@ class PoseRefinement(nn.Module):
 
     def forward(self, rays: Rays, image_index: Int[Tensor, " R"]) -> Rays:
         """The corrected rays of the images they belong to."""
-        correction = self.corrections[image_index]
+        # An embedding's backward pass adds in a fixed order; that of indexing does not always.
+        correction = functional.embedding(image_index, self.corrections)
         rotation = rotation_matrices(correction[:, 3:])
         directions = (rotation @ rays.directions[:, :, None])[:, :, 0]
         return replace(rays, origins=rays.origins + correction[:, :3], directions=directions)

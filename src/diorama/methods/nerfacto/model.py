@@ -135,8 +135,12 @@ class NerfactoModel(Model):
         shape = samples.t.shape
         unit = self.settings.frame.to_unit(samples.positions(rays))
         geometry = self.field.geometry(unit)
-        directions = self.field.encode(rays.directions).repeat_interleave(shape[1], dim=0)
-        if code is not None:
-            code = code.repeat_interleave(shape[1], dim=0)
-        rgb = self.field.color(geometry, directions, code)
+        directions = _per_sample(self.field.encode(rays.directions), shape[1])
+        codes = None if code is None else _per_sample(code, shape[1])
+        rgb = self.field.color(geometry, directions, codes)
         return self.field.density(geometry).view(shape), rgb.view(*shape, 3)
+
+
+def _per_sample(of_rays: Float[Tensor, "R C"], num_samples: int) -> Float[Tensor, "N C"]:
+    """What belongs to a ray, repeated for each of its samples."""
+    return of_rays[:, None].expand(-1, num_samples, -1).flatten(0, 1)
