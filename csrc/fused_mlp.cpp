@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "fused_mlp_activation.h"
 #include "fused_mlp_tile.h"
@@ -19,6 +20,7 @@ namespace {
 
 constexpr int64_t kBlockRows = 64;
 constexpr int64_t kForwardPiece = 8 * kBlockRows;
+constexpr int64_t kReducedRows = 64;
 
 // Rows over which one partial sum of weight gradients runs: at most 64 of them, whatever the
 // threads.
@@ -50,13 +52,15 @@ struct Rows {
   T* at(int64_t row) const { return data + row * stride; }
 };
 
+// A last layer of few outputs is narrow: its results lie next to each other without padding.
 template <class T>
 struct PackedLayer {
   int64_t num_inputs, num_outputs;
-  T* forward;   // Panels of W^T.
-  T* backward;  // Panels of W.
-  T* bias;      // Zeros if there is none.
-  int64_t gradient_at;  // Where the layer's sums begin in a piece's partial sums.
+  bool is_narrow, is_biased;
+  const T* forward;     // Panels of W^T; if narrow, padded rows of W.
+  const T* backward;    // Panels of W.
+  const T* bias;        // Padded; if narrow, repeated over as many whole vectors as outputs.
+  int64_t gradient_at;  // Where the layer's sums begin among those of a piece.
 };
 
 // The weights in the order in which tiles read them.
@@ -66,23 +70,11 @@ class PackedMlp {
   PackedMlp(const Mlp<T>& mlp, bool is_for_backward)
       : hidden(mlp.hidden), head(mlp.head), beta(mlp.beta), storage_(packed_size(mlp)) {
     T* free = storage_.data();
-    const auto take = [&](int64_t size) { return std::exchange(free, free + size); };
     for (const LinearLayer<T>& layer : mlp.layers) {
-      const int64_t ins = layer.num_inputs, outs = layer.num_outputs;
-      const int64_t padded_ins = padded_columns<T>(ins), padded_outs = padded_columns<T>(outs);
-      PackedLayer<T> packed{
-          ins, outs, take(ins * padded_outs), take(outs * padded_ins), take(padded_outs), num_sums};
-      const T* weight = layer.weight;
-      pack_panels<T>(
-          ins, outs, [&](int64_t k, int64_t c) { return weight[c * ins + k]; }, packed.forward);
-      if (is_for_backward)
-        pack_panels<T>(
-            outs, ins, [&](int64_t k, int64_t c) { return weight[k * ins + c]; }, packed.backward);
-      std::fill_n(packed.bias, padded_outs, T(0));
-      if (layer.bias) std::copy_n(layer.bias, outs, packed.bias);
-      layers.push_back(packed);
-      num_sums += outs * padded_ins + padded_outs;
-      widest = std::max({widest, ins, outs});
+      const bool is_last = &layer == &mlp.layers.back();
+      layers.push_back(pack(layer, is_last, is_for_backward, free));
+      num_sums += sums_of(layer);
+      widest = std::max({widest, layer.num_inputs, layer.num_outputs});
     }
   }
 
@@ -93,13 +85,43 @@ class PackedMlp {
   int64_t widest = 0;
 
  private:
+  static int64_t sums_of(const LinearLayer<T>& layer) {
+    return layer.num_outputs * padded_columns<T>(layer.num_inputs) +
+           padded_columns<T>(layer.num_outputs);
+  }
+
   static int64_t packed_size(const Mlp<T>& mlp) {
     int64_t size = 0;
-    for (const LinearLayer<T>& layer : mlp.layers)
-      size += layer.num_inputs * padded_columns<T>(layer.num_outputs) +
-              layer.num_outputs * padded_columns<T>(layer.num_inputs) +
-              padded_columns<T>(layer.num_outputs);
+    for (const LinearLayer<T>& layer : mlp.layers) {
+      const int64_t ins = padded_columns<T>(layer.num_inputs);
+      const int64_t outs = padded_columns<T>(layer.num_outputs);
+      size += 2 * ins * outs + kMostNarrowColumns * outs;
+    }
     return size;
+  }
+
+  PackedLayer<T> pack(const LinearLayer<T>& layer, bool is_last, bool is_for_backward, T*& free) {
+    const int64_t ins = layer.num_inputs, outs = layer.num_outputs;
+    const bool narrow = is_last && is_narrow<T>(outs);
+    const int64_t padded_ins = padded_columns<T>(ins), padded_outs = padded_columns<T>(outs);
+    const auto take = [&](int64_t size) { return std::exchange(free, free + size); };
+    T* forward = take(padded_ins * padded_outs);
+    T* backward = take(padded_ins * padded_outs);
+    T* bias = take(kMostNarrowColumns * padded_outs);
+    const auto weight = [&](int64_t o, int64_t i) { return layer.weight[o * ins + i]; };
+    const auto transposed = [&](int64_t i, int64_t o) { return layer.weight[o * ins + i]; };
+    if (narrow)
+      for (int64_t o = 0; o < outs; ++o)
+        pack_panels<T>(
+            1, ins, [&](int64_t, int64_t i) { return weight(o, i); }, forward + o * padded_ins);
+    else
+      pack_panels<T>(ins, outs, transposed, forward);
+    if (is_for_backward) pack_panels<T>(outs, ins, weight, backward);
+    std::fill_n(bias, kMostNarrowColumns * padded_outs, T(0));
+    if (layer.bias)
+      for (int64_t k = 0; k < (narrow ? outs * kLanes<T> : outs); ++k)
+        bias[k] = layer.bias[k % outs];
+    return {ins, outs, narrow, layer.bias != nullptr, forward, backward, bias, num_sums};
   }
 
   Buffer<T> storage_;
@@ -157,6 +179,20 @@ void forward_layer(const PackedLayer<T>& layer, Activation activation, T beta, i
                   [&](T* at) { store(at, activate<T>(activation, load(at), beta)); });
 }
 
+// The same for a narrow layer, whose results are flat.
+template <class T>
+void forward_narrow_layer(const PackedLayer<T>& layer, Activation activation, T beta,
+                          int64_t num_rows, const Rows<const T>& x, T* y) {
+  with_count<kMostNarrowColumns>(layer.num_outputs, [&](auto outs) {
+    multiply_narrow<outs>(num_rows, x.data, x.stride, layer.forward, layer.num_inputs,
+                          [&](int64_t index, Vec<T> sum) {
+                            const int64_t bias_at = index % (outs * kLanes<T>);
+                            const Vec<T> z = sum + load(layer.bias + bias_at);
+                            store(y + index, activate<T>(activation, z, beta));
+                          });
+  });
+}
+
 // On entry `values` holds the hidden values h that the layer took in, on return dL/dz of the layer
 // before: (g W) * activation'(h).
 template <class T>
@@ -183,15 +219,20 @@ class BlockRunner {
   explicit BlockRunner(const PackedMlp<T>& mlp)
       : mlp_(mlp),
         stride_(buffer_stride<T>(mlp.widest)),
-        storage_((mlp.layers.size() + 2) * kBlockRows * stride_) {}
+        storage_((mlp.layers.size() + 1) * kBlockRows * stride_) {}
 
   void forward(const T* x, int64_t num_points, T* out) const {
     const PackedLayer<T>& last = mlp_.layers.back();
     const int64_t outs = last.num_outputs, num_rows = whole_tiles(num_points);
     const Rows<const T> in = hidden_values(x, num_points);
-    const bool is_direct = is_whole<T>(num_points, outs);
-    const Rows<T> result = is_direct ? Rows<T>{out, outs} : buffer(last_buffer());
-    forward_layer(last, mlp_.head, mlp_.beta, num_rows, in, result);
+    const int64_t stride = last.is_narrow ? outs : stride_;
+    const bool is_direct = num_rows == num_points && (last.is_narrow || outs % kLanes<T> == 0);
+    const Rows<T> result =
+        is_direct ? Rows<T>{out, outs} : Rows<T>{buffer(last_buffer()).data, stride};
+    if (last.is_narrow)
+      forward_narrow_layer(last, mlp_.head, mlp_.beta, num_rows, in, result.data);
+    else
+      forward_layer(last, mlp_.head, mlp_.beta, num_rows, in, result);
     if (!is_direct) copy_out(result, num_points, outs, out);
   }
 
@@ -237,25 +278,28 @@ class BlockRunner {
     return in;
   }
 
-  // dL/dz of the last layer.
+  // dL/dz of the last layer, rows next to each other: they are only read number by number.
   Rows<T> output_gradient(const T* out, const T* grad_out, int64_t num_points) const {
-    const int64_t outs = mlp_.layers.back().num_outputs;
-    const Rows<T> grad = buffer(last_buffer()), value = buffer(last_buffer() + 1);
-    copy_in(grad_out, num_points, outs, grad);
-    if (mlp_.head == Activation::kNone) return grad;
-    copy_in(out, num_points, outs, value);
-    for_each_vector(grad, whole_tiles(num_points), outs, [&](T* at) {
-      const Vec<T> y = load(value.data + (at - grad.data));
-      store(at, load(at) * activation_slope<T>(mlp_.head, y, mlp_.beta));
-    });
-    return grad;
+    const int64_t outs = mlp_.layers.back().num_outputs, count = num_points * outs;
+    T* grad = buffer(last_buffer()).data;
+    if (mlp_.head == Activation::kNone)
+      std::copy_n(grad_out, count, grad);
+    else
+      for (int64_t k = 0; k < count; k += kLanes<T>) {
+        const Vec<T> slope = activation_slope<T>(mlp_.head, load(out + k, count - k), mlp_.beta);
+        store(grad + k, slope * load(grad_out + k, count - k));
+      }
+    std::fill(grad + count, grad + whole_tiles(num_points) * outs, T(0));
+    return {grad, outs};
   }
 
   static void add_gradients(const PackedLayer<T>& layer, int64_t num_rows, const Rows<const T>& in,
                             const Rows<T>& grad, T* sums) {
     add_outer_products<T>(num_rows, grad.data, grad.stride, layer.num_outputs, in.data, in.stride,
                           layer.num_inputs, sums);
+    if (!layer.is_biased) return;
     T* bias = sums + layer.num_outputs * padded_columns<T>(layer.num_inputs);
+    // Lanes past the last output sum up whatever is there; nobody reads them.
     for (int64_t c = 0; c < layer.num_outputs; c += kLanes<T>) {
       Vec<T> total{};
       for (int64_t row = 0; row < num_rows; ++row) total += load(grad.at(row) + c);
@@ -268,9 +312,9 @@ class BlockRunner {
     const int64_t ins = first.num_inputs;
     const bool is_direct = is_whole<T>(num_points, ins);
     const Rows<T> target = is_direct ? Rows<T>{grad_x, ins} : buffer(0);
-    multiply_rows<T>(
-        whole_tiles(num_points), grad.data, grad.stride, first.backward, first.num_outputs, ins,
-        [&](int64_t row, int64_t c, Vec<T> sum) { store(target.at(row) + c, sum); });
+    multiply_rows<T>(whole_tiles(num_points), grad.data, grad.stride, first.backward,
+                     first.num_outputs, ins,
+                     [&](int64_t row, int64_t c, Vec<T> sum) { store(target.at(row) + c, sum); });
     if (!is_direct) copy_out(target, num_points, ins, grad_x);
   }
 
@@ -279,33 +323,37 @@ class BlockRunner {
   Buffer<T> storage_;
 };
 
-// Adds up one row of partial sums, piece after piece.
+// One row of a gradient, and where the first piece's part of it lies.
 template <class T>
-void sum_pieces(const T* sums, int64_t num_pieces, int64_t distance, int64_t count, T* total) {
-  std::fill_n(total, count, T(0));
-  for (int64_t piece = 0; piece < num_pieces; ++piece) {
-    const T* row = sums + piece * distance;
-#pragma omp simd
-    for (int64_t c = 0; c < count; ++c) total[c] += row[c];
-  }
-}
+struct GradientRow {
+  const T* part;
+  T* total;
+  int64_t size;
+};
 
 template <class T>
-void reduce_gradients(const PackedMlp<T>& mlp, const T* sums, int64_t num_pieces,
-                      const std::vector<LinearGradients<T>>& gradients, int num_threads) {
+std::vector<GradientRow<T>> gradient_rows(const PackedMlp<T>& mlp, const T* sums,
+                                          const std::vector<LinearGradients<T>>& gradients) {
+  std::vector<GradientRow<T>> rows;
   for (size_t k = 0; k < gradients.size(); ++k) {
     const PackedLayer<T>& layer = mlp.layers[k];
     const int64_t ins = layer.num_inputs, outs = layer.num_outputs;
-    const int64_t stride = padded_columns<T>(ins);
-    const T* first = sums + layer.gradient_at;
-    if (gradients[k].weight)
-      parallel_for(outs, 32, num_threads, [&](int64_t begin, int64_t end) {
-        for (int64_t o = begin; o < end; ++o)
-          sum_pieces(first + o * stride, num_pieces, mlp.num_sums, ins,
-                     gradients[k].weight + o * ins);
-      });
-    if (gradients[k].bias)
-      sum_pieces(first + outs * stride, num_pieces, mlp.num_sums, outs, gradients[k].bias);
+    const T* part = sums + layer.gradient_at;
+    for (int64_t o = 0; o < outs; ++o, part += padded_columns<T>(ins))
+      if (gradients[k].weight) rows.push_back({part, gradients[k].weight + o * ins, ins});
+    if (gradients[k].bias) rows.push_back({part, gradients[k].bias, outs});
+  }
+  return rows;
+}
+
+// Adds up the pieces' parts, `distance` apart, in their order.
+template <class T>
+void sum_pieces(const GradientRow<T>& row, int64_t num_pieces, int64_t distance) {
+  std::fill_n(row.total, row.size, T(0));
+  for (int64_t piece = 0; piece < num_pieces; ++piece) {
+    const T* part = row.part + piece * distance;
+#pragma omp simd
+    for (int64_t c = 0; c < row.size; ++c) row.total[c] += part[c];
   }
 }
 
@@ -340,7 +388,10 @@ void fused_mlp_backward(const Mlp<T>& mlp, const T* x, const T* out, const T* gr
                       std::min(kBlockRows, end - row),
                       gradients.x ? gradients.x + row * ins : nullptr, own);
   });
-  reduce_gradients(packed, sums.data(), num_pieces, gradients.layers, num_threads);
+  const std::vector<GradientRow<T>> rows = gradient_rows(packed, sums.data(), gradients.layers);
+  parallel_for(rows.size(), kReducedRows, num_threads, [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) sum_pieces(rows[k], num_pieces, packed.num_sums);
+  });
 }
 
 template void fused_mlp_forward(const Mlp<float>&, const float*, int64_t, float*, int);

@@ -30,7 +30,7 @@ inline Vec<T> softplus(Vec<T> z, T beta) {
   const Vec<T> t = z * beta;
   const Vec<T> minus_size = t < Vec<T>{} ? t : -t;
   const Vec<T> curved = relu<T>(t) + log1p_of_unit<T>(exp_and_expm1<T>(minus_size).exp);
-  return t > splat(T(20)) ? z : curved / beta;
+  return t > splat(T(20)) ? z : curved * (T(1) / beta);
 }
 
 template <class T>

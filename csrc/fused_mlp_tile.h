@@ -21,7 +21,9 @@ constexpr int kTileVectors = 3, kNarrowTileVectors = 1;
 // Narrow tiles have more rows, so that enough independent sums hide the latency of an addition.
 constexpr int tile_rows(int num_vectors) { return num_vectors <= kNarrowTileVectors ? 8 : 4; }
 // Rows are padded to a multiple of this, so that all tiles are whole.
-constexpr int64_t kRowMultiple = 8;
+constexpr int64_t kRowMultiple = 16;
+
+constexpr int kMostNarrowColumns = 4;
 
 // Columns are padded to whole vectors.
 template <class T>
@@ -103,6 +105,71 @@ inline void multiply_rows(int64_t num_rows, const T* a, int64_t a_stride, const 
           a + row * a_stride, a_stride, b + first * depth, vectors * kLanes<T>, depth,
           [&](int i, int64_t c, Vec<T> sum) { finish(row + i, first + c, sum); });
   });
+}
+
+// Lane j becomes the sum of all lanes of vectors[j]; destroys the vectors. Each step adds halves of
+// two vectors into one that carries both.
+template <class T, int kGroup = kLanes<T> / 2>
+inline Vec<T> sum_each(Vec<T>* vectors) {
+  constexpr int kCount = kLanes<T>, kGroups = kCount / kGroup;
+  // Lane k of the result belongs to group k / kGroup; the first half of the groups are in a.
+  constexpr auto kLow = [](int k) {
+    const int group = k / kGroup, in_b = group >= kGroups / 2;
+    return in_b * kCount + (group - in_b * kGroups / 2) * 2 * kGroup + k % kGroup;
+  };
+  constexpr auto kHigh = [](int k) { return decltype(kLow){}(k) + kGroup; };
+#pragma GCC unroll 16
+  for (int j = 0; j < kGroup; ++j) {
+    const Vec<T> a = vectors[2 * j], b = vectors[2 * j + 1];
+    vectors[j] = permute<T>(a, b, kLow) + permute<T>(a, b, kHigh);
+  }
+  if constexpr (kGroup == 1)
+    return vectors[0];
+  else
+    return sum_each<T, kGroup / 2>(vectors);
+}
+
+// Lane l of sums[i][c] becomes the sum of a[i][k] b[c][k] over the k = l modulo the lanes.
+template <int kRows, int kColumns, class T>
+inline void multiply_lanes(const T* a, int64_t a_stride, const T* b, int64_t b_stride,
+                           int64_t depth, Vec<T> (*sums)[kColumns]) {
+  Vec<T> tile[kRows][kColumns] = {};
+  for (int64_t k = 0; k < depth; k += kLanes<T>) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kRows; ++i)
+#pragma GCC unroll 4
+      for (int c = 0; c < kColumns; ++c)
+        tile[i][c] += load(a + i * a_stride + k) * load(b + c * b_stride + k);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < kRows; ++i)
+#pragma GCC unroll 4
+    for (int c = 0; c < kColumns; ++c) sums[i][c] = tile[i][c];
+}
+
+// Whether a product has so few columns that most lanes of its only vector would be padding.
+template <class T>
+constexpr bool is_narrow(int64_t num_columns) {
+  return num_columns <= kMostNarrowColumns && num_columns * 2 <= kLanes<T>;
+}
+
+// finish(index, vector) for the flat product of rows of a with the few rows of b, where number
+// row * kColumns + c is sum_k a[row][k] b[c][k]; index is that of the vector's first number. Lanes
+// run along k, and the lanes of neighbouring products are then added up together. Rows of a and b
+// are padded with zeros to whole vectors; num_rows is a multiple of the lanes.
+template <int kColumns, class T, class Finish>
+inline void multiply_narrow(int64_t num_rows, const T* a, int64_t a_stride, const T* b,
+                            int64_t depth, const Finish& finish) {
+  constexpr int kRows = std::min<int>(4, kLanes<T>);
+  const int64_t b_stride = padded_columns<T>(depth);
+  Vec<T> sums[kLanes<T>][kColumns];
+  for (int64_t first = 0; first < num_rows; first += kLanes<T>) {
+    for (int64_t row = 0; row < kLanes<T>; row += kRows)
+      multiply_lanes<kRows, kColumns>(a + (first + row) * a_stride, a_stride, b, b_stride, depth,
+                                      sums + row);
+    for (int c = 0; c < kColumns; ++c)
+      finish(first * kColumns + c * kLanes<T>, sum_each<T>(sums[0] + c * kLanes<T>));
+  }
 }
 
 // total += a^T b over the rows: total is [a_columns][padded_columns(b_columns)], and b's rows are

@@ -1,5 +1,6 @@
 """Diorama's native kernels: Python allocates, these functions fill."""
 
+from collections.abc import Sequence
 from typing import Annotated, overload
 
 import torch
@@ -30,4 +31,19 @@ def adam_step(parameter: Annotated[torch.Tensor, dict(dtype='float32', shape=(No
 def adam_step(parameter: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu')], gradient: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu', writable=False)], exp_avg: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu')], exp_avg_sq: Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu')], touched: Annotated[torch.Tensor, dict(dtype='bool', shape=(None,), order='C', device='cpu')], lr: float, beta1: float, beta2: float, eps: float, weight_decay: float, bias_correction1: float, bias_correction2: float, is_decoupled: bool, num_threads: int) -> None:
     """
     Update parameter, exp_avg, exp_avg_sq and touched in place; see diorama.ops.adam.
+def fused_mlp_forward(x: Annotated[torch.Tensor, dict(dtype='float32', shape=(None, None), order='C', device='cpu', writable=False)], weights: Sequence[Annotated[torch.Tensor, dict(dtype='float32', shape=(None, None), order='C', device='cpu', writable=False)]], biases: Sequence[Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu', writable=False)]], activation: str, head: str, beta: float, out: Annotated[torch.Tensor, dict(dtype='float32', shape=(None, None), order='C', device='cpu')], num_threads: int) -> None: ...
+
+@overload
+def fused_mlp_forward(x: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None), order='C', device='cpu', writable=False)], weights: Sequence[Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None), order='C', device='cpu', writable=False)]], biases: Sequence[Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu', writable=False)]], activation: str, head: str, beta: float, out: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None), order='C', device='cpu')], num_threads: int) -> None:
+    """
+    Fill out; biases is empty or has one entry per layer. See diorama.ops.fused_mlp.
+    """
+
+@overload
+def fused_mlp_backward(x: Annotated[torch.Tensor, dict(dtype='float32', shape=(None, None), order='C', device='cpu', writable=False)], weights: Sequence[Annotated[torch.Tensor, dict(dtype='float32', shape=(None, None), order='C', device='cpu', writable=False)]], biases: Sequence[Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu', writable=False)]], activation: str, head: str, beta: float, out: Annotated[torch.Tensor, dict(dtype='float32', shape=(None, None), order='C', device='cpu', writable=False)], grad_out: Annotated[torch.Tensor, dict(dtype='float32', shape=(None, None), order='C', device='cpu', writable=False)], grad_x: Annotated[torch.Tensor, dict(dtype='float32', shape=(None, None), order='C', device='cpu')] | None, grad_weights: Sequence[Annotated[torch.Tensor, dict(dtype='float32', shape=(None, None), order='C', device='cpu')]], grad_biases: Sequence[Annotated[torch.Tensor, dict(dtype='float32', shape=(None,), order='C', device='cpu')]], num_threads: int) -> None: ...
+
+@overload
+def fused_mlp_backward(x: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None), order='C', device='cpu', writable=False)], weights: Sequence[Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None), order='C', device='cpu', writable=False)]], biases: Sequence[Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu', writable=False)]], activation: str, head: str, beta: float, out: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None), order='C', device='cpu', writable=False)], grad_out: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None), order='C', device='cpu', writable=False)], grad_x: Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None), order='C', device='cpu')] | None, grad_weights: Sequence[Annotated[torch.Tensor, dict(dtype='float64', shape=(None, None), order='C', device='cpu')]], grad_biases: Sequence[Annotated[torch.Tensor, dict(dtype='float64', shape=(None,), order='C', device='cpu')]], num_threads: int) -> None:
+    """
+    Fill grad_x unless it is None, and grad_weights and grad_biases unless they are empty.
     """

@@ -117,13 +117,13 @@ class _FusedMLP(torch.autograd.Function):
         num_layers: int,
         *parameters: Tensor,
     ) -> Tensor:
-        x, *parameters = (t.detach().contiguous() for t in (x, *parameters))
-        weights, biases = parameters[:num_layers], parameters[num_layers:]
+        x, *contiguous = (t.detach().contiguous() for t in (x, *parameters))
+        weights, biases = contiguous[:num_layers], contiguous[num_layers:]
         out = x.new_empty(len(x), len(weights[-1]))
         native.module.fused_mlp_forward(
             x, weights, biases, activation, head, beta, out, native.num_threads()
         )
-        ctx.save_for_backward(x, out, *parameters)
+        ctx.save_for_backward(x, out, *contiguous)
         ctx.settings = (activation, head, beta)
         ctx.num_layers = num_layers
         return out
@@ -132,6 +132,7 @@ class _FusedMLP(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad_out: Tensor) -> tuple[Tensor | None, ...]:
         x, out, *parameters = ctx.saved_tensors
+        activation, head, beta = ctx.settings
         is_x_needed, _, _, _, _, *are_needed = ctx.needs_input_grad
         weights, biases = parameters[: ctx.num_layers], parameters[ctx.num_layers :]
         # The layers' gradients come together: whoever freezes one mostly freezes all.
@@ -141,7 +142,9 @@ class _FusedMLP(torch.autograd.Function):
             x,
             weights,
             biases,
-            *ctx.settings,
+            activation,
+            head,
+            beta,
             out,
             grad_out.contiguous(),
             grad_x,
