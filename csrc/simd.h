@@ -173,4 +173,28 @@ inline ExpPair<T> exp_and_expm1(Vec<T> x) {
   return {is_low ? Vec<T>{} : (is_high ? infinity : exp), is_high ? infinity : expm1};
 }
 
+// Lane k becomes the sum of lanes 0 .. k.
+template <class T, int kStep = 1>
+inline Vec<T> prefix_sum(Vec<T> v) {
+  if constexpr (kStep >= kLanes<T>) {
+    return v;
+  } else {
+    constexpr int kCount = kLanes<T>;
+    const auto up = [](int k) { return k < kStep ? kCount : k - kStep; };
+    return prefix_sum<T, 2 * kStep>(v + permute<T>(v, Vec<T>{}, up));
+  }
+}
+
+// Lane k becomes lane k - 1, lane 0 becomes `first`.
+template <class T>
+inline Vec<T> shift_up(Vec<T> v, T first) {
+  return permute<T>(v, splat(first), [](int k) { return k == 0 ? int(kLanes<T>) : k - 1; });
+}
+
+// Lane k becomes lane k + 1, the last lane becomes `last`.
+template <class T>
+inline Vec<T> shift_down(Vec<T> v, T last) {
+  return permute<T>(v, splat(last), [](int k) { return k + 1; });
+}
+
 }  // namespace diorama

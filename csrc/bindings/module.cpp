@@ -9,4 +9,7 @@ NB_MODULE(DIORAMA_MODULE, m) {
   diorama::bind_fused_mlp(m);
   diorama::bind_hash_grid(m);
   diorama::bind_adam(m);
+  diorama::bind_cull(m);
+  diorama::bind_distortion(m);
+  diorama::bind_march(m);
 }

@@ -10,5 +10,8 @@ void bind_composite(nanobind::module_& m);
 void bind_fused_mlp(nanobind::module_& m);
 void bind_hash_grid(nanobind::module_& m);
 void bind_adam(nanobind::module_& m);
+void bind_cull(nanobind::module_& m);
+void bind_distortion(nanobind::module_& m);
+void bind_march(nanobind::module_& m);
 
 }  // namespace diorama
