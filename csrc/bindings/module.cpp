@@ -12,4 +12,6 @@ NB_MODULE(DIORAMA_MODULE, m) {
   diorama::bind_cull(m);
   diorama::bind_distortion(m);
   diorama::bind_march(m);
+  diorama::bind_sample_pdf(m);
+  diorama::bind_spherical_harmonics(m);
 }

@@ -13,5 +13,7 @@ void bind_adam(nanobind::module_& m);
 void bind_cull(nanobind::module_& m);
 void bind_distortion(nanobind::module_& m);
 void bind_march(nanobind::module_& m);
+void bind_sample_pdf(nanobind::module_& m);
+void bind_spherical_harmonics(nanobind::module_& m);
 
 }  // namespace diorama
