@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hash grid, forward: a block of points at a time, level by level.
+// Hash grid, forward: a block of points at a time, on one level after the other.
 #include "hash_grid.h"
 
 #include "hash_grid_cells.h"
-#include "parallel.h"
 
 namespace diorama {
 namespace {
-
-// Large enough that a level's entries are met again while they are in cache, small enough that the
-// block's features stay there too until the last level has been written.
-constexpr int64_t kPointsPerBlock = 2048;
 
 template <class T, int F, bool kDirectional>
 [[gnu::always_inline]] inline void interpolate(const GridCells<T, kDirectional>& cells, int k,
@@ -33,25 +28,25 @@ template <class T, int F, bool kDirectional>
 }
 
 template <class T, int F, bool kDirectional>
-void forward_block(const HashGrid& grid, const HashGridPoints<T>& points, int64_t begin,
+void forward_block(const HashGrid& grid, int64_t l, const PointPlanes<T>& planes, int64_t begin,
                    int64_t end, const T* table, T* features) {
-  PointPlanes<T> planes(end - begin, kDirectional);
-  planes.read(points, begin, end, 0);
-  GridCells<T, kDirectional> cells;
-  const int64_t num_levels = static_cast<int64_t>(grid.levels.size()), stride = num_levels * F;
-  for (int64_t l = 0; l < grid.num_active; ++l) {
-    const HashGridLevel& level = grid.levels[l];
-    const T* entries = table + level.offset * F;
-    for (int64_t first = begin; first < end; first += kLanes<T>) {
-      cells.locate(level, grid.is_smooth, planes, first - begin);
-      const int count = static_cast<int>(std::min(end - first, kLanes<T>));
-      T* target = features + first * stride + l * F;
-      for (int k = 0; k < count; ++k, target += stride)
-        interpolate<T, F, kDirectional>(cells, k, entries, target);
-    }
-  }
-  for (int64_t n = begin; n < end; ++n)
-    std::fill(features + n * stride + grid.num_active * F, features + (n + 1) * stride, T(0));
+  const int64_t stride = static_cast<int64_t>(grid.levels.size()) * F;
+  const T* entries = table + grid.levels[l].offset * F;
+  walk_level<T, F, kDirectional>(grid, l, planes, begin, end, entries,
+                                 [&](const auto& cells, int64_t first, int count) {
+                                   T* target = features + first * stride + l * F;
+                                   for (int k = 0; k < count; ++k, target += stride)
+                                     interpolate<T, F, kDirectional>(cells, k, entries, target);
+                                 });
+}
+
+template <class T>
+void clear_inactive(const HashGrid& grid, int64_t num_points, T* features) {
+  const int64_t stride = static_cast<int64_t>(grid.levels.size()) * grid.num_features;
+  const int64_t num_active = grid.num_active * grid.num_features;
+  if (num_active == stride) return;
+  for (int64_t n = 0; n < num_points; ++n)
+    std::fill(features + n * stride + num_active, features + (n + 1) * stride, T(0));
 }
 
 }  // namespace
@@ -59,11 +54,16 @@ void forward_block(const HashGrid& grid, const HashGridPoints<T>& points, int64_
 template <class T>
 void hash_grid_forward(const HashGrid& grid, const HashGridPoints<T>& points, const T* table,
                        T* features, int num_threads) {
+  const PointPlanes<T> planes(points, num_threads);
   with_constants(grid.num_features, points.directions, [&](auto F, auto is_directional) {
-    parallel_for(points.count, kPointsPerBlock, num_threads, [&](int64_t begin, int64_t end) {
-      forward_block<T, F, is_directional>(grid, points, begin, end, table, features);
-    });
+    for_blocks_and_levels(points.count, grid.num_active, num_threads,
+                          [&](int64_t begin, int64_t end, int64_t first_level, int64_t last_level) {
+                            for (int64_t l = first_level; l < last_level; ++l)
+                              forward_block<T, F, is_directional>(grid, l, planes, begin, end,
+                                                                  table, features);
+                          });
   });
+  clear_inactive(grid, points.count, features);
 }
 
 template void hash_grid_forward(const HashGrid&, const HashGridPoints<float>&, const float*, float*,

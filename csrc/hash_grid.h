@@ -40,11 +40,10 @@ void hash_grid_forward(const HashGrid& grid, const HashGridPoints<T>& points, co
                        T* features, int num_threads);
 
 // Gradient of sum_n features[n] . grad_features[n] with respect to the table, which it does not
-// depend on; added to what is in grad_table if is_added, else in its place.
+// depend on.
 template <class T>
 void hash_grid_backward_table(const HashGrid& grid, const HashGridPoints<T>& points,
-                              const T* grad_features, T* grad_table, bool is_added,
-                              int num_threads);
+                              const T* grad_features, T* grad_table, int num_threads);
 
 // The same with respect to positions.
 template <class T>

@@ -2,12 +2,13 @@
 // Hash grid, gradient of the table: one owner for each part of a level, which walks all points.
 #include "hash_grid.h"
 #include "hash_grid_cells.h"
+#include "huge_pages.h"
 #include "parallel.h"
 
 namespace diorama {
 namespace {
 
-constexpr int64_t kPointsPerBlock = 2048;
+constexpr size_t kCachedBytes = 8 << 20;
 
 template <class T, int F>
 [[gnu::always_inline]] inline void add_entry(T* target, const Entry<T, F>& value) {
@@ -53,15 +54,15 @@ template <class T, int F, bool kDirectional, bool kIsWhole>
 void backward_level(const HashGrid& grid, int64_t l, const PointPlanes<T>& planes,
                     int64_t num_points, const T* grad_features,
                     const OwnedEntries<T, F, kIsWhole>& owned) {
-  GridCells<T, kDirectional> cells;
   const int64_t stride = static_cast<int64_t>(grid.levels.size()) * F;
-  const T* source = grad_features + l * F;
-  for (int64_t first = 0; first < num_points; first += kLanes<T>) {
-    cells.locate(grid.levels[l], grid.is_smooth, planes, first);
-    const int count = static_cast<int>(std::min(num_points - first, kLanes<T>));
-    for (int k = 0; k < count; ++k, source += stride)
-      spread<T, F, kDirectional, kIsWhole>(cells, k, source, owned);
-  }
+  // A smaller level has come into cache when it was set to zero.
+  const bool is_far = grid.levels[l].length * F * sizeof(T) > kCachedBytes;
+  walk_level<T, F, kDirectional>(grid, l, planes, 0, num_points, is_far ? owned.entries : nullptr,
+                                 [&](const auto& cells, int64_t first, int count) {
+                                   const T* source = grad_features + first * stride + l * F;
+                                   for (int k = 0; k < count; ++k, source += stride)
+                                     spread<T, F, kDirectional, kIsWhole>(cells, k, source, owned);
+                                 });
 }
 
 }  // namespace
@@ -70,11 +71,11 @@ void backward_level(const HashGrid& grid, int64_t l, const PointPlanes<T>& plane
 // follows the number of threads, does not change a bit.
 template <class T>
 void hash_grid_backward_table(const HashGrid& grid, const HashGridPoints<T>& points,
-                              const T* grad_features, T* grad_table, bool is_added,
-                              int num_threads) {
-  PointPlanes<T> planes(points.count, points.directions);
-  parallel_for(points.count, kPointsPerBlock, num_threads,
-               [&](int64_t begin, int64_t end) { planes.read(points, begin, end, begin); });
+                              const T* grad_features, T* grad_table, int num_threads) {
+  const PointPlanes<T> planes(points, num_threads);
+  const int64_t num_entries =
+      grid.levels.empty() ? 0 : grid.levels.back().offset + grid.levels.back().length;
+  advise_huge_pages(grad_table, num_entries * grid.num_features * sizeof(T));
   const int64_t num_levels = static_cast<int64_t>(grid.levels.size());
   const int64_t num_tasks_wanted = num_threads > 1 ? 2 * num_threads : 1;
   const int64_t num_parts =
@@ -87,7 +88,7 @@ void hash_grid_backward_table(const HashGrid& grid, const HashGridPoints<T>& poi
       const int64_t first = level.length * part / num_parts;
       const int64_t last = level.length * (part + 1) / num_parts;
       T* entries = grad_table + level.offset * F;
-      if (!is_added) std::fill(entries + first * F, entries + last * F, T(0));
+      std::fill(entries + first * F, entries + last * F, T(0));
       if (l >= grid.num_active) return;
       const auto begin = static_cast<GridIndex<T>>(first);
       const auto length = static_cast<GridIndex<T>>(last - first);
@@ -102,8 +103,8 @@ void hash_grid_backward_table(const HashGrid& grid, const HashGridPoints<T>& poi
 }
 
 template void hash_grid_backward_table(const HashGrid&, const HashGridPoints<float>&, const float*,
-                                       float*, bool, int);
+                                       float*, int);
 template void hash_grid_backward_table(const HashGrid&, const HashGridPoints<double>&,
-                                       const double*, double*, bool, int);
+                                       const double*, double*, int);
 
 }  // namespace diorama

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "hash_grid.h"
+#include "parallel.h"
 #include "simd.h"
 
 namespace diorama {
@@ -59,27 +60,28 @@ template <class T, int F>
 template <class T>
 class PointPlanes {
  public:
-  PointPlanes(int64_t capacity, bool has_directions)
-      : stride_((capacity + kLanes<T> - 1) / kLanes<T> * kLanes<T>),
-        planes_(new T[(has_directions ? 6 : 3) * stride_]) {}
-
-  // Points begin .. end - 1 to the places that start at `target`, a multiple of kLanes.
-  void read(const HashGridPoints<T>& points, int64_t begin, int64_t end, int64_t target) {
-    read_rows(points.positions, begin, end, planes_.get() + target);
-    if (points.directions)
-      read_rows(points.directions, begin, end, planes_.get() + 3 * stride_ + target);
+  PointPlanes(const HashGridPoints<T>& points, int num_threads)
+      : stride_((points.count + kLanes<T> - 1) / kLanes<T> * kLanes<T>),
+        planes_(new T[(points.directions ? 6 : 3) * stride_]) {
+    parallel_for(stride_, kPointsPerPiece, num_threads, [&](int64_t begin, int64_t end) {
+      read_rows(points.positions, begin, std::min(end, points.count), end, planes_.get());
+      if (points.directions)
+        read_rows(points.directions, begin, std::min(end, points.count), end,
+                  planes_.get() + 3 * stride_);
+    });
   }
 
   Vec<T> position(int axis, int64_t at) const { return load(planes_.get() + axis * stride_ + at); }
   Vec<T> direction(int axis, int64_t at) const { return position(3 + axis, at); }
 
  private:
-  void read_rows(const T* rows, int64_t begin, int64_t end, T* target) {
-    const int64_t count = end - begin, padded = (count + kLanes<T> - 1) / kLanes<T> * kLanes<T>;
+  static constexpr int64_t kPointsPerPiece = 16384;
+
+  void read_rows(const T* rows, int64_t begin, int64_t end, int64_t padded_end, T* planes) const {
     for (int axis = 0; axis < 3; ++axis) {
-      T* plane = target + axis * stride_;
-      for (int64_t k = 0; k < count; ++k) plane[k] = rows[3 * (begin + k) + axis];
-      std::fill(plane + count, plane + padded, T(0));
+      T* plane = planes + axis * stride_;
+      for (int64_t n = begin; n < end; ++n) plane[n] = rows[3 * n + axis];
+      std::fill(plane + end, plane + padded_end, T(0));
     }
   }
 
@@ -174,14 +176,57 @@ struct GridCells {
       constexpr Index kPrimeY = 2654435761u, kPrimeZ = 805459861u;
       const Vec<Index> y_hash = y * kPrimeY, z_hash = z * kPrimeZ;
       for (int j = 0; j < 4; ++j) {
-        const Vec<Index> row =
-            (y_hash + (j & 1) * kPrimeY) ^ (z_hash + (j >> 1) * kPrimeZ);
+        const Vec<Index> row = (y_hash + (j & 1) * kPrimeY) ^ (z_hash + (j >> 1) * kPrimeZ);
         store(corners[2 * j], Vec<Index>((x ^ row) & (length - 1)));
         store(corners[2 * j + 1], Vec<Index>(((x + Index(1)) ^ row) & (length - 1)));
       }
     }
   }
 };
+
+// Calls work(cells, first, count) for points begin .. end - 1, a vector of them after the other;
+// begin is a multiple of kLanes. Where `entries` is not null, those that will be needed are asked
+// for two vectors ahead: a large level is not in the near caches, and this overlaps more of its
+// misses than the processor would by itself.
+template <class T, int F, bool kDirectional, class Work>
+[[gnu::always_inline]] inline void walk_level(const HashGrid& grid, int64_t l,
+                                              const PointPlanes<T>& planes, int64_t begin,
+                                              int64_t end, const T* entries, const Work& work) {
+  constexpr int64_t kAhead = 2 * kLanes<T>;
+  GridCells<T, kDirectional> ring[3];
+  const auto cells_of = [&](int64_t first) -> auto& { return ring[first / kLanes<T> % 3]; };
+  const auto prepare = [&](int64_t first) {
+    GridCells<T, kDirectional>& cells = cells_of(first);
+    cells.locate(grid.levels[l], grid.is_smooth, planes, first);
+    if (!entries) return;
+    // The neighbour in x is most often in the same cache line.
+    for (int j = 0; j < 4; ++j)
+      for (int k = 0; k < kLanes<T>; ++k)
+        __builtin_prefetch(entries + static_cast<size_t>(cells.corners[2 * j][k]) * F, 0, 2);
+  };
+  for (int64_t first = begin; first < std::min(end, begin + kAhead); first += kLanes<T>)
+    prepare(first);
+  for (int64_t first = begin; first < end; first += kLanes<T>) {
+    if (first + kAhead < end) prepare(first + kAhead);
+    work(cells_of(first), first, static_cast<int>(std::min(end - first, kLanes<T>)));
+  }
+}
+
+// Runs work(begin, end, first level, last level) on blocks of points so that all active levels meet
+// all points. Of many points, all threads do one level after the other, which then stays in the
+// shared cache; for few points that would not pay for the waiting at every level's end.
+template <class Work>
+void for_blocks_and_levels(int64_t num_points, int64_t num_active, int num_threads,
+                           const Work& work) {
+  constexpr int64_t kPointsPerBlock = 2048, kFewBlocks = 4, kPointsPerSweep = 1 << 18;
+  const bool are_few = num_points <= kFewBlocks * kPointsPerBlock;
+  const int64_t step = are_few ? std::max<int64_t>(num_active, 1) : 1;
+  for (int64_t sweep = 0; sweep < num_points; sweep += kPointsPerSweep)
+    for (int64_t l = 0; l < num_active; l += step)
+      parallel_for(
+          std::min(num_points - sweep, kPointsPerSweep), kPointsPerBlock, num_threads,
+          [&](int64_t begin, int64_t end) { work(sweep + begin, sweep + end, l, l + step); });
+}
 
 // Calls work with the number of features, and whether there are directions, as constants.
 template <class Work>

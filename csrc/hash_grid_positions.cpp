@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hash grid, gradient of the positions: as the forward pass, a block of points, level by level.
+// Hash grid, gradient of the positions: a block of points at a time, on one level after the other.
+#include <array>
+#include <vector>
+
 #include "hash_grid.h"
 #include "hash_grid_cells.h"
-#include "parallel.h"
 
 namespace diorama {
 namespace {
-
-constexpr int64_t kPointsPerBlock = 2048;
 
 // The value e at a cell's eight corners, and what it has in the middle: e is linear in each of the
 // upper vertices' weights (a, b, c), so its derivatives are interpolated differences.
@@ -57,10 +57,14 @@ template <class T, int F>
   }
 }
 
+// Gradients of all points, three vectors for a vector of points.
+template <class T>
+using GradientVectors = std::vector<std::array<Vec<T>, 3>>;
+
 // Adds one level's share to the gradient of a vector of points.
 template <class T, bool kDirectional>
 void add_gradient(const HashGridLevel& level, bool is_smooth, const PointPlanes<T>& planes,
-                  int64_t at, const CornerValues<T>& e, Vec<T> (&gradient)[3]) {
+                  int64_t at, const CornerValues<T>& e, std::array<Vec<T>, 3>& gradient) {
   const AxisCells<T> axes[3] = {{level, is_smooth, planes.position(0, at)},
                                 {level, is_smooth, planes.position(1, at)},
                                 {level, is_smooth, planes.position(2, at)}};
@@ -79,30 +83,20 @@ void add_gradient(const HashGridLevel& level, bool is_smooth, const PointPlanes<
 }
 
 template <class T, int F, bool kDirectional>
-void positions_block(const HashGrid& grid, const HashGridPoints<T>& points, int64_t begin,
-                     int64_t end, const T* table, const T* grad_features, T* grad_positions) {
-  PointPlanes<T> planes(end - begin, kDirectional);
-  planes.read(points, begin, end, 0);
-  GridCells<T, false> cells;
+void positions_block(const HashGrid& grid, int64_t l, const PointPlanes<T>& planes, int64_t begin,
+                     int64_t end, const T* table, const T* grad_features,
+                     GradientVectors<T>& gradients) {
   CornerValues<T> corner_values{};
-  Vec<T> gradients[kPointsPerBlock / kLanes<T>][3] = {};
-  const int64_t num_levels = static_cast<int64_t>(grid.levels.size()), stride = num_levels * F;
-  for (int64_t l = 0; l < grid.num_active; ++l) {
-    const HashGridLevel& level = grid.levels[l];
-    const T* entries = table + level.offset * F;
-    for (int64_t first = begin; first < end; first += kLanes<T>) {
-      cells.locate(level, grid.is_smooth, planes, first - begin);
-      const int count = static_cast<int>(std::min(end - first, kLanes<T>));
-      const T* source = grad_features + first * stride + l * F;
-      for (int k = 0; k < count; ++k, source += stride)
-        project<T, F>(cells, k, entries, source, corner_values);
-      add_gradient<T, kDirectional>(level, grid.is_smooth, planes, first - begin, corner_values,
-                                    gradients[(first - begin) / kLanes<T>]);
-    }
-  }
-  for (int64_t n = begin; n < end; ++n)
-    for (int a = 0; a < 3; ++a)
-      grad_positions[3 * n + a] = gradients[(n - begin) / kLanes<T>][a][(n - begin) % kLanes<T>];
+  const int64_t stride = static_cast<int64_t>(grid.levels.size()) * F;
+  const T* entries = table + grid.levels[l].offset * F;
+  walk_level<T, F, false>(
+      grid, l, planes, begin, end, entries, [&](const auto& cells, int64_t first, int count) {
+        const T* source = grad_features + first * stride + l * F;
+        for (int k = 0; k < count; ++k, source += stride)
+          project<T, F>(cells, k, entries, source, corner_values);
+        add_gradient<T, kDirectional>(grid.levels[l], grid.is_smooth, planes, first, corner_values,
+                                      gradients[first / kLanes<T>]);
+      });
 }
 
 }  // namespace
@@ -111,12 +105,19 @@ template <class T>
 void hash_grid_backward_positions(const HashGrid& grid, const HashGridPoints<T>& points,
                                   const T* table, const T* grad_features, T* grad_positions,
                                   int num_threads) {
+  const PointPlanes<T> planes(points, num_threads);
+  GradientVectors<T> gradients((points.count + kLanes<T> - 1) / kLanes<T>);
   with_constants(grid.num_features, points.directions, [&](auto F, auto is_directional) {
-    parallel_for(points.count, kPointsPerBlock, num_threads, [&](int64_t begin, int64_t end) {
-      positions_block<T, F, is_directional>(grid, points, begin, end, table, grad_features,
-                                            grad_positions);
-    });
+    for_blocks_and_levels(points.count, grid.num_active, num_threads,
+                          [&](int64_t begin, int64_t end, int64_t first_level, int64_t last_level) {
+                            for (int64_t l = first_level; l < last_level; ++l)
+                              positions_block<T, F, is_directional>(
+                                  grid, l, planes, begin, end, table, grad_features, gradients);
+                          });
   });
+  for (int64_t n = 0; n < points.count; ++n)
+    for (int a = 0; a < 3; ++a)
+      grad_positions[3 * n + a] = gradients[n / kLanes<T>][a][n % kLanes<T>];
 }
 
 template void hash_grid_backward_positions(const HashGrid&, const HashGridPoints<float>&,

@@ -19,9 +19,9 @@ HashGrid hash_grid(const std::vector<double>& scales, const std::vector<int64_t>
   require(resolutions.size() == num_levels && offsets.size() == num_levels + 1,
           "resolutions and offsets must have one and two numbers for one level, one more for each "
           "further one");
-  require(offsets[0] == 0 && offsets[num_levels] == static_cast<int64_t>(num_entries),
-          "offsets must start at 0 and end at the number of entries, " +
-              std::to_string(num_entries));
+  require(
+      offsets[0] == 0 && offsets[num_levels] == static_cast<int64_t>(num_entries),
+      "offsets must start at 0 and end at the number of entries, " + std::to_string(num_entries));
   require(num_active >= 0 && num_active <= static_cast<int64_t>(num_levels),
           "active_levels must be in 0 .. " + std::to_string(num_levels) + ", got " +
               std::to_string(num_active));
@@ -61,10 +61,9 @@ template <class T>
 void bind_forward(nb::module_& m) {
   m.def(
       "hash_grid_forward",
-      [](Array<const T, 2> positions, OptionalArray<const T, 2> directions,
-         Array<const T, 2> table, std::vector<double> scales, std::vector<int64_t> resolutions,
-         std::vector<int64_t> offsets, bool is_smooth, int64_t active_levels,
-         Array<T, 2> features, int num_threads) {
+      [](Array<const T, 2> positions, OptionalArray<const T, 2> directions, Array<const T, 2> table,
+         std::vector<double> scales, std::vector<int64_t> resolutions, std::vector<int64_t> offsets,
+         bool is_smooth, int64_t active_levels, Array<T, 2> features, int num_threads) {
         const HashGridPoints<T> points = points_of<T>(positions, directions);
         const HashGrid grid = hash_grid(scales, resolutions, offsets, is_smooth, active_levels,
                                         table.shape(0), table.shape(1));
@@ -85,28 +84,27 @@ void bind_backward_table(nb::module_& m) {
       [](Array<const T, 2> positions, OptionalArray<const T, 2> directions,
          Array<const T, 2> grad_features, std::vector<double> scales,
          std::vector<int64_t> resolutions, std::vector<int64_t> offsets, bool is_smooth,
-         int64_t active_levels, Array<T, 2> grad_table, bool is_added, int num_threads) {
+         int64_t active_levels, Array<T, 2> grad_table, int num_threads) {
         const HashGridPoints<T> points = points_of<T>(positions, directions);
         const HashGrid grid = hash_grid(scales, resolutions, offsets, is_smooth, active_levels,
                                         grad_table.shape(0), grad_table.shape(1));
         require_features(grad_features, "grad_features", points.count, grid);
         const nb::gil_scoped_release without_gil;
         hash_grid_backward_table<T>(grid, points, grad_features.data(), grad_table.data(),
-                                    is_added, num_threads);
+                                    num_threads);
       },
-      "positions"_a.noconvert(), "directions"_a.noconvert().none(),
-      "grad_features"_a.noconvert(), "scales"_a, "resolutions"_a, "offsets"_a,
-      "is_smooth"_a.noconvert(), "active_levels"_a.noconvert(), "grad_table"_a.noconvert(),
-      "is_added"_a.noconvert(), "num_threads"_a.noconvert(),
-      "Fill grad_table, or add to it.");
+      "positions"_a.noconvert(), "directions"_a.noconvert().none(), "grad_features"_a.noconvert(),
+      "scales"_a, "resolutions"_a, "offsets"_a, "is_smooth"_a.noconvert(),
+      "active_levels"_a.noconvert(), "grad_table"_a.noconvert(), "num_threads"_a.noconvert(),
+      "Fill grad_table, the gradient of the features or of their directional derivative.");
 }
 
 template <class T>
 void bind_backward_positions(nb::module_& m) {
   m.def(
       "hash_grid_backward_positions",
-      [](Array<const T, 2> positions, OptionalArray<const T, 2> directions,
-         Array<const T, 2> table, Array<const T, 2> grad_features, std::vector<double> scales,
+      [](Array<const T, 2> positions, OptionalArray<const T, 2> directions, Array<const T, 2> table,
+         Array<const T, 2> grad_features, std::vector<double> scales,
          std::vector<int64_t> resolutions, std::vector<int64_t> offsets, bool is_smooth,
          int64_t active_levels, Array<T, 2> grad_positions, int num_threads) {
         const HashGridPoints<T> points = points_of<T>(positions, directions);

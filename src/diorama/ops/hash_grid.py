@@ -136,7 +136,6 @@ class _Grid:
             directions=_plain(directions),
             grad_features=_plain(grad),
             grad_table=grad_table,
-            is_added=False,
             **self._arguments,
         )
         return grad_table
