@@ -42,13 +42,20 @@ struct MlpGradients {
   std::vector<LinearGradients<T>> layers;
 };
 
-// Rows of x and out belong to points and are contiguous.
+// Numbers that hidden values of all points take, in an order that only the kernel knows.
 template <class T>
-void fused_mlp_forward(const Mlp<T>& mlp, const T* x, int64_t num_points, T* out, int num_threads);
+int64_t fused_mlp_hidden_size(const Mlp<T>& mlp, int64_t num_points);
 
-// `out` is what the forward pass gave; hidden values are computed again from x, see the source.
+// Rows of x and out belong to points and are contiguous. Leaves the hidden values in `hidden`,
+// unless that is null.
+template <class T>
+void fused_mlp_forward(const Mlp<T>& mlp, const T* x, int64_t num_points, T* out, T* hidden,
+                       int num_threads);
+
+// `out` and `hidden` are what the forward pass gave; if `hidden` is null it is computed again.
 template <class T>
 void fused_mlp_backward(const Mlp<T>& mlp, const T* x, const T* out, const T* grad_out,
-                        int64_t num_points, const MlpGradients<T>& gradients, int num_threads);
+                        const T* hidden, int64_t num_points, const MlpGradients<T>& gradients,
+                        int num_threads);
 
 }  // namespace diorama

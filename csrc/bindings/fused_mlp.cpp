@@ -83,15 +83,17 @@ void bind_forward(nb::module_& m) {
   m.def(
       "fused_mlp_forward",
       [](Array<const T, 2> x, Arrays<const T, 2> weights, Arrays<const T, 1> biases,
-         std::string activation, std::string head, double beta, Array<T, 2> out, int num_threads) {
+         std::string activation, std::string head, double beta, Array<T, 2> out,
+         OptionalArray<T, 1> hidden, int num_threads) {
         const Mlp<T> mlp = checked_mlp<T>(x, weights, biases, activation, head, beta);
         require_rows<T>(out, "out", x, mlp.layers.back().num_outputs);
+        require_size(hidden, "hidden", 0, fused_mlp_hidden_size(mlp, x.shape(0)));
         const nb::gil_scoped_release without_gil;
-        fused_mlp_forward<T>(mlp, x.data(), x.shape(0), out.data(), num_threads);
+        fused_mlp_forward<T>(mlp, x.data(), x.shape(0), out.data(), pointer(hidden), num_threads);
       },
       "x"_a.noconvert(), "weights"_a.noconvert(), "biases"_a.noconvert(), "activation"_a, "head"_a,
-      "beta"_a, "out"_a.noconvert(), "num_threads"_a.noconvert(),
-      "Fill out; biases is empty or has one entry per layer. See diorama.ops.fused_mlp.");
+      "beta"_a, "out"_a.noconvert(), "hidden"_a.noconvert().none(), "num_threads"_a.noconvert(),
+      "Fill out, and hidden unless it is None. biases is empty or has one entry per layer.");
 }
 
 template <class T>
@@ -100,28 +102,44 @@ void bind_backward(nb::module_& m) {
       "fused_mlp_backward",
       [](Array<const T, 2> x, Arrays<const T, 2> weights, Arrays<const T, 1> biases,
          std::string activation, std::string head, double beta, Array<const T, 2> out,
-         Array<const T, 2> grad_out, OptionalArray<T, 2> grad_x, Arrays<T, 2> grad_weights,
-         Arrays<T, 1> grad_biases, int num_threads) {
+         OptionalArray<const T, 1> hidden, Array<const T, 2> grad_out, OptionalArray<T, 2> grad_x,
+         Arrays<T, 2> grad_weights, Arrays<T, 1> grad_biases, int num_threads) {
         const Mlp<T> mlp = checked_mlp<T>(x, weights, biases, activation, head, beta);
         const int64_t num_outputs = mlp.layers.back().num_outputs;
         require_rows<T>(out, "out", x, num_outputs);
+        require_size(hidden, "hidden", 0, fused_mlp_hidden_size(mlp, x.shape(0)));
         require_rows<T>(grad_out, "grad_out", x, num_outputs);
         require_rows<T>(grad_x, "grad_x", x, mlp.layers.front().num_inputs);
         const MlpGradients<T> gradients{pointer(grad_x),
                                         checked_gradients(mlp, grad_weights, grad_biases)};
         const nb::gil_scoped_release without_gil;
-        fused_mlp_backward<T>(mlp, x.data(), out.data(), grad_out.data(), x.shape(0), gradients,
-                              num_threads);
+        fused_mlp_backward<T>(mlp, x.data(), out.data(), grad_out.data(), pointer(hidden),
+                              x.shape(0), gradients, num_threads);
       },
       "x"_a.noconvert(), "weights"_a.noconvert(), "biases"_a.noconvert(), "activation"_a, "head"_a,
-      "beta"_a, "out"_a.noconvert(), "grad_out"_a.noconvert(), "grad_x"_a.noconvert().none(),
-      "grad_weights"_a.noconvert(), "grad_biases"_a.noconvert(), "num_threads"_a.noconvert(),
+      "beta"_a, "out"_a.noconvert(), "hidden"_a.noconvert().none(), "grad_out"_a.noconvert(),
+      "grad_x"_a.noconvert().none(), "grad_weights"_a.noconvert(), "grad_biases"_a.noconvert(),
+      "num_threads"_a.noconvert(),
       "Fill grad_x unless it is None, and grad_weights and grad_biases unless they are empty.");
+}
+
+template <class T>
+void bind_hidden_size(nb::module_& m) {
+  m.def(
+      "fused_mlp_hidden_size",
+      [](Array<const T, 2> x, Arrays<const T, 2> weights) {
+        return fused_mlp_hidden_size(checked_mlp<T>(x, weights, {}, "none", "none", 1.0),
+                                     x.shape(0));
+      },
+      "x"_a.noconvert(), "weights"_a.noconvert(),
+      "Size of the array `hidden` of forward and backward.");
 }
 
 }  // namespace
 
 void bind_fused_mlp(nb::module_& m) {
+  bind_hidden_size<float>(m);
+  bind_hidden_size<double>(m);
   bind_forward<float>(m);
   bind_forward<double>(m);
   bind_backward<float>(m);

@@ -28,6 +28,10 @@ Activation = Literal["relu", "softplus", "none"]
 Head = Literal["none", "relu", "softplus", "sigmoid", "exp"]
 """What follows the last layer."""
 
+_LARGEST_KEPT = 2**25
+"""Bytes of hidden values that are kept. Beyond the cache, and in memory that the system has to map
+anew at each call, it is faster to compute them again."""
+
 
 def fused_mlp_reference(
     x: Float[Tensor, "N I"],
@@ -56,8 +60,8 @@ def fused_mlp(
 ) -> Float[Tensor, "N O"]:
     """Evaluate the network; once differentiable in x, weights and biases.
 
-    Any sizes work; multiples of 16 are fastest. The backward pass computes hidden values again, so
-    nothing but inputs and outputs is kept for it.
+    Any sizes work; multiples of 16 are fastest. For the backward pass, hidden values are kept if
+    they take at most 32 MiB and computed again otherwise, with the same bits.
 
     >>> fused_mlp(torch.ones(1, 2), [torch.ones(3, 2), torch.ones(1, 3)], None)
     tensor([[6.]])
@@ -65,7 +69,13 @@ def fused_mlp(
     _check_sizes(x, weights, biases)
     if not native.serves(x, *weights, *(biases or ())):
         return fused_mlp_reference(x, weights, biases, activation, head, beta)
-    return _FusedMLP.apply(x, activation, head, beta, len(weights), *weights, *(biases or ()))
+    parameters = (*weights, *(biases or ()))
+    is_backward_expected = torch.is_grad_enabled() and any(
+        t.requires_grad for t in (x, *parameters)
+    )
+    return _FusedMLP.apply(
+        x, activation, head, beta, is_backward_expected, len(weights), *parameters
+    )
 
 
 def _activated(z: Tensor, kind: Head, beta: float) -> Tensor:
@@ -84,6 +94,12 @@ def _exp_with_bounded_slope(z: Tensor, bound: float = 15.0) -> Tensor:
     """exp(z), whose derivative beyond the bound is that at the bound."""
     straight = z.detach().exp() + math.exp(bound) * (z - z.detach())
     return torch.where(z > bound, straight, z.clamp(max=bound).exp())
+
+
+def _kept_hidden(x: Tensor, weights: list[Tensor]) -> Tensor | None:
+    """Room for the hidden values, or None where computing them again is faster."""
+    size = native.module.fused_mlp_hidden_size(x, weights)
+    return x.new_empty(size) if size * x.element_size() <= _LARGEST_KEPT else None
 
 
 def _check_sizes(x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor] | None) -> None:
@@ -114,16 +130,18 @@ class _FusedMLP(torch.autograd.Function):
         activation: Activation,
         head: Head,
         beta: float,
+        is_backward_expected: bool,
         num_layers: int,
         *parameters: Tensor,
     ) -> Tensor:
         x, *contiguous = (t.detach().contiguous() for t in (x, *parameters))
         weights, biases = contiguous[:num_layers], contiguous[num_layers:]
         out = x.new_empty(len(x), len(weights[-1]))
+        hidden = _kept_hidden(x, weights) if is_backward_expected else None
         native.module.fused_mlp_forward(
-            x, weights, biases, activation, head, beta, out, native.num_threads()
+            x, weights, biases, activation, head, beta, out, hidden, native.num_threads()
         )
-        ctx.save_for_backward(x, out, *contiguous)
+        ctx.save_for_backward(x, out, hidden, *contiguous)
         ctx.settings = (activation, head, beta)
         ctx.num_layers = num_layers
         return out
@@ -131,9 +149,9 @@ class _FusedMLP(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_out: Tensor) -> tuple[Tensor | None, ...]:
-        x, out, *parameters = ctx.saved_tensors
+        x, out, hidden, *parameters = ctx.saved_tensors
         activation, head, beta = ctx.settings
-        is_x_needed, _, _, _, _, *are_needed = ctx.needs_input_grad
+        is_x_needed, _, _, _, _, _, *are_needed = ctx.needs_input_grad
         weights, biases = parameters[: ctx.num_layers], parameters[ctx.num_layers :]
         # The layers' gradients come together: whoever freezes one mostly freezes all.
         grad_parameters = [torch.empty_like(t) for t in parameters] if any(are_needed) else []
@@ -146,6 +164,7 @@ class _FusedMLP(torch.autograd.Function):
             head,
             beta,
             out,
+            hidden,
             grad_out.contiguous(),
             grad_x,
             grad_parameters[: ctx.num_layers],
@@ -153,4 +172,4 @@ class _FusedMLP(torch.autograd.Function):
             native.num_threads(),
         )
         wanted = grad_parameters or [None] * len(parameters)
-        return grad_x, None, None, None, None, *wanted
+        return grad_x, None, None, None, None, None, *wanted
