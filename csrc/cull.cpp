@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <utility>
 
 #include "parallel.h"
 #include "simd.h"
@@ -14,14 +13,6 @@ namespace diorama {
 namespace {
 
 constexpr int64_t kRaysPerPiece = 64;
-
-// 0, 1, 2 ...
-template <class T>
-Vec<T> lane_numbers() {
-  return []<size_t... K>(std::index_sequence<K...>) {
-    return Vec<T>{static_cast<T>(K)...};
-  }(std::make_index_sequence<kLanes<T>>());
-}
 
 // Calls on_vector(index of the first sample, -1 in each lane that is kept and 0 in the others)
 // along a ray until it is opaque.

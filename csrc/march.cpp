@@ -57,38 +57,40 @@ struct UniformLattice {
 
 // Lattice whose steps grow with distance: the next edge is t + max(step, cone t).
 struct ConeLattice {
-  double t, step, far, cone;
+  double t, step, far, growth;
 
   ConeLattice(double first, double last, const MarchSettings& settings)
-      : t(first), step(settings.step), far(last), cone(settings.cone) {}
+      : t(first), step(settings.step), far(last), growth(1.0 + settings.cone) {}
 
   double position() const { return t; }
   void go_to(double position) { t = position; }
-  void skip(double count) {
-    for (; count > 0.0; count -= 1.0) t += length();
-  }
   double start() const { return t; }
-  double length() const { return std::max(step, cone * t); }
-  double midpoint() const { return t + 0.5 * std::min(length(), far - t); }
+  double after(double edge) const { return std::max(edge + step, edge * growth); }
+  double midpoint() const { return 0.5 * (t + std::min(after(t), far)); }
+  void skip(double count) {
+    for (; count > 0.0; count -= 1.0) t = after(t);
+  }
 
   int64_t advance(double exit, int64_t limit) {
-    const double before = exit - kMargin * length();
+    double next = after(t);
+    const double twice_exit = 2.0 * (exit - kMargin * (next - t));
     int64_t count = 0;
     do {
-      t += length();
+      t = next;
+      next = after(t);
       ++count;
-    } while (count < limit && t + length() <= far && t + 0.5 * length() < before);
+    } while (count < limit && next <= far && t + next < twice_exit);
     return count;
   }
 
   template <class T>
   void write(int64_t count, T* target, T* delta) const {
-    ConeLattice walk = *this;
+    double edge = t;
     for (int64_t j = 0; j < count; ++j) {
-      const double length = std::min(walk.length(), far - walk.t);
-      target[j] = static_cast<T>(walk.t + 0.5 * length);
-      delta[j] = static_cast<T>(length);
-      walk.t += walk.length();
+      const double next = after(edge), end = std::min(next, far);
+      target[j] = static_cast<T>(0.5 * (edge + end));
+      delta[j] = static_cast<T>(end - edge);
+      edge = next;
     }
   }
 };

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from diorama import native
 from diorama.ops.march import Box, Marched, march, march_reference
 from tests.ops.parity import tensors_of
 
@@ -124,6 +125,20 @@ class TestKernel:
         result = march(origins, directions, grid, UNIT, torch.zeros(4), far, step=0.1)
         assert len(result.t) == 0
         assert torch.equal(result.t_next, far)
+
+    def test_the_binding_checks_what_the_kernel_follows(self):
+        words, bits = torch.zeros(9, dtype=torch.int64), torch.ones(1, 5, 5, 5) > 0
+        native.module.march_pack(bits, words, 1)
+        with pytest.raises(ValueError, match="words must have size 9 on axis 0, got 8"):
+            native.module.march_pack(bits, words[:8], 1)
+        with pytest.raises(ValueError, match="is_occupied must have size 5 on axis 3, got 4"):
+            native.module.march_pack(bits[..., 1:].contiguous(), words, 1)
+        rays = (torch.zeros(2, 3), torch.ones(2, 3), torch.zeros(2), torch.ones(2), None)
+        grid = (words, 1, 5, [0.0] * 3, [1.0] * 3, 0.1, 0.0)
+        runs, out = torch.zeros(2, native.module.MARCH_RUNS, 2).double(), torch.zeros(4)
+        offsets, ray = torch.tensor([0, 3, 5]), torch.zeros(4, dtype=torch.int64)
+        with pytest.raises(ValueError, match="ray_offsets must start at 0 and end at .* 4"):
+            native.module.march_write(*rays, *grid, runs, offsets, out, out.clone(), ray, 1)
 
 
 @pytest.mark.parametrize("op", [march, march_reference])

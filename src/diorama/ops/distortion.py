@@ -64,21 +64,30 @@ class _Distortion(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, weights: Tensor, t: Tensor, delta: Tensor, ray_offsets: Tensor) -> Tensor:
-        samples = [x.detach().contiguous() for x in (weights, t, delta, ray_offsets)]
-        loss = samples[0].new_empty(len(ray_offsets) - 1)
-        native.module.distortion_forward(*samples, loss, native.num_threads())
-        ctx.save_for_backward(*samples)
+        weights, t, delta = (x.detach().contiguous() for x in (weights, t, delta))
+        ray_offsets = ray_offsets.contiguous()
+        loss = weights.new_empty(len(ray_offsets) - 1)
+        native.module.distortion_forward(weights, t, delta, ray_offsets, loss, native.num_threads())
+        ctx.save_for_backward(weights, t, delta, ray_offsets)
         return loss
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_loss: Tensor) -> tuple[Tensor | None, ...]:
-        samples = ctx.saved_tensors
-        gradients = [
+        weights, t, delta, ray_offsets = ctx.saved_tensors
+        grad_weights, grad_t, grad_delta = (
             torch.empty_like(x) if is_needed else None
-            for x, is_needed in zip(samples[:3], ctx.needs_input_grad[:3], strict=True)
-        ]
-        native.module.distortion_backward(
-            *samples, grad_loss.contiguous(), *gradients, native.num_threads()
+            for x, is_needed in zip((weights, t, delta), ctx.needs_input_grad[:3], strict=True)
         )
-        return (*gradients, None)
+        native.module.distortion_backward(
+            weights,
+            t,
+            delta,
+            ray_offsets,
+            grad_loss.contiguous(),
+            grad_weights,
+            grad_t,
+            grad_delta,
+            native.num_threads(),
+        )
+        return grad_weights, grad_t, grad_delta, None

@@ -220,15 +220,16 @@ def _checked(
     jitter: Tensor | None,
     max_samples: int | None,
 ) -> _Rays:
-    num_rays = len(origins)
-    vectors = {"origins": origins, "directions": directions}
-    numbers = {"near": near, "far": far, "jitter": near if jitter is None else jitter}
-    expected = {name: (num_rays, 3) for name in vectors} | {name: (num_rays,) for name in numbers}
-    for name, tensor in (vectors | numbers).items():
-        if tensor.shape != expected[name]:
-            raise ValueError(
-                f"{name} must have the shape {expected[name]}, got {tuple(tensor.shape)}"
-            )
+    vectors, numbers = (len(origins), 3), (len(origins),)
+    for name, tensor, expected in (
+        ("origins", origins, vectors),
+        ("directions", directions, vectors),
+        ("near", near, numbers),
+        ("far", far, numbers),
+        ("jitter", jitter, numbers),
+    ):
+        if tensor is not None and tensor.shape != expected:
+            raise ValueError(f"{name} must have the shape {expected}, got {tuple(tensor.shape)}")
     sides = is_occupied.shape[1:]
     if is_occupied.ndim != 4 or len(set(sides)) != 1 or is_occupied.numel() == 0:
         raise ValueError(
