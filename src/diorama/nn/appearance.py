@@ -20,9 +20,12 @@ class Appearance(nn.Module):
         self.register_buffer("is_trained", is_trained, persistent=False)
 
     def initialize(self, generator: torch.Generator) -> None:
-        """Standard normal, as torch's embeddings start."""
-        with torch.no_grad():
-            self.codes.copy_(torch.randn(self.codes.shape, generator=generator))
+        """All alike: codes that differ at random explain images by their names, not by the scene.
+
+        `generator` is not needed; it is there as for every other part.
+        """
+        del generator
+        nn.init.zeros_(self.codes)
 
     def forward(self, image_index: Int[Tensor, " R"]) -> Float[Tensor, "R A"]:
         """The codes of the images that rays belong to."""
