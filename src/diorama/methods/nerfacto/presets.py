@@ -9,7 +9,7 @@ def nerfacto() -> TrainerConfig:
     """Fewer rays, samples and table entries than published; the rate falls to its end."""
     return TrainerConfig(
         method="nerfacto",
-        max_steps=10_000,
+        max_steps=30_000,
         data=DataConfig(rays=1024, max_side=800),
         model=NerfactoConfig(
             levels=8,
@@ -17,9 +17,12 @@ def nerfacto() -> TrainerConfig:
             log2_table=18,
             color_layers=1,
             samples=32,
-            proposal_samples=(128, 64),
+            proposal_samples=(64, 48),
             proposal_warmup=1000,
             anneal_steps=500,
+            appearance_size=0,
+            gradient_scaling=True,
+            render_chunk=1 << 12,
         ),
         optim=FieldOptimConfig(lr=1e-2, lr_final=1e-4, warmup_steps=50, eps=1e-15),
         log=LogConfig(eval_every=1000),
