@@ -29,6 +29,11 @@ SMALL = {
         "--model.grid-resolution 24 --model.grid-warmup 30 --model.sample-budget 2048 "
         "--model.march-steps 96 --model.appearance-size 4 --model.refine-poses"
     ),
+    "nerfacto": (
+        "--model.levels 4 --model.log2-table 12 --model.max-resolution 64 --model.width 16 "
+        "--model.samples 12 --model.proposal-samples 24 16 --model.proposal-warmup 100 "
+        "--model.proposal-log2-table 10 --model.appearance-size 4 --model.refine-poses"
+    ),
 }
 
 

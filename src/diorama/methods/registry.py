@@ -52,6 +52,11 @@ BUILT_IN = (
         "the NeRF paper's settings for forward-facing captures",
         "diorama.methods.nerf.presets:nerf_llff",
     ),
+    MethodEntry(
+        "nerfacto",
+        "hash-grid NeRF with proposal sampling, for real captures",
+        "diorama.methods.nerfacto.presets:nerfacto",
+    ),
 )
 
 

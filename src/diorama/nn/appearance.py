@@ -20,10 +20,9 @@ class Appearance(nn.Module):
         is_trained[list(train_indices)] = True
         self.register_buffer("is_trained", is_trained, persistent=False)
 
-    def initialize(self, generator: torch.Generator) -> None:
-        """Standard normal, as torch's embeddings start."""
-        with torch.no_grad():
-            self.codes.copy_(torch.randn(self.codes.shape, generator=generator))
+    def initialize(self) -> None:
+        """All alike: codes that differ at random explain images by their names, not by the scene."""
+        nn.init.zeros_(self.codes)
 
     def forward(self, image_index: Int[Tensor, " R"]) -> Float[Tensor, "R A"]:
         """The codes of the images that rays belong to."""

@@ -3,6 +3,7 @@
 
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -53,6 +54,15 @@ class SceneFrame:
             for corner in (self.low, self.high)
         )
         return SceneFrame(vector(low), vector(high), self.is_contracted)
+
+    def span(
+        self, origins: Float[Tensor, "R 3"], directions: Float[Tensor, "R 3"]
+    ) -> tuple[Float[Tensor, " R"], Float[Tensor, " R"]]:
+        """Distances at which rays enter and leave the box; near > far: never."""
+        low, high = origins.new_tensor(self.low), origins.new_tensor(self.high)
+        inverse = 1.0 / torch.where(directions.abs() < 1e-12, 1e-12, directions)
+        a, b = (low - origins) * inverse, (high - origins) * inverse
+        return torch.minimum(a, b).amax(dim=1), torch.maximum(a, b).amin(dim=1)
 
     def to_unit(self, positions: Float[Tensor, "N 3"]) -> Float[Tensor, "N 3"]:
         """Positions in the unit cube; without contraction those outside the box leave it."""

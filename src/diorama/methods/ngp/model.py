@@ -65,7 +65,7 @@ class NgpModel(Model):
         """Fresh weights, an occupancy grid that knows nothing."""
         self.field.initialize(generator)
         if self.appearance is not None:
-            self.appearance.initialize(generator)
+            self.appearance.initialize()
         if self.poses is not None:
             self.poses.initialize()
         self.sampler.reset()

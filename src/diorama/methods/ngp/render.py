@@ -10,6 +10,7 @@ from torch import Tensor
 
 from diorama.cameras import Cameras, Rays
 from diorama.model import RenderOutput
+from diorama.nn.surface_normals import surface_normals
 from diorama.ops.composite import composite
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ ROUND_SAMPLES = 1 << 17  # samples of one round; rays that are left share them
 MIN_ROUND, MAX_ROUND = 4, 64  # samples of one ray in one round
 SURFACE_OPACITY = 0.5
 NORMAL_STEPS = 3.0  # how far from the surface its normal is measured, in steps
-TETRAHEDRON = ((1.0, -1.0, -1.0), (-1.0, -1.0, 1.0), (-1.0, 1.0, -1.0), (1.0, 1.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def render_image(model: "NgpModel", camera: Cameras) -> RenderOutput:
         rgb.append(seen.rgb + (1.0 - seen.opacity[:, None]) * model.background)
         depth.append(distance * rays.z_scale)
         opacity.append(seen.opacity)
-        normal.append(surface_normals(model, rays, distance, seen.opacity > SURFACE_OPACITY))
+        normal.append(_normals(model, rays, seen))
     return RenderOutput(
         torch.cat(rgb).view(*size, 3),
         torch.cat(depth).view(size),
@@ -87,23 +87,12 @@ def render_rays(model: "NgpModel", rays: Rays) -> RayPicture:
     return RayPicture(rgb, distance, opacity)
 
 
-def surface_normals(
-    model: "NgpModel",
-    rays: Rays,
-    distance: Float[Tensor, " R"],
-    is_surface: Tensor,
-) -> Float[Tensor, "R 3"]:
-    """The direction in which matter ends, at the expected distance; zero where nothing is met.
-
-    A trained density is a rough step, whose derivative says little. So it is asked how opaque
-    the field is a little to each of four sides (a tetrahedron's corners).
-    """
+def _normals(model: "NgpModel", rays: Rays, seen: RayPicture) -> Float[Tensor, "R 3"]:
+    """Normals at the expected distance; zero where rays meet too little."""
+    is_surface = seen.opacity > SURFACE_OPACITY
+    distance = seen.distance[is_surface] / seen.opacity[is_surface]
+    points = rays.origins[is_surface] + distance[:, None] * rays.directions[is_surface]
     normals = torch.zeros_like(rays.origins)
-    part, where = rays[is_surface], distance[is_surface]
     reach = NORMAL_STEPS * model.settings.step
-    surface = part.origins + where[:, None] * part.directions
-    for corner in TETRAHEDRON:
-        side = surface.new_tensor(corner)
-        opacity = -torch.expm1(-reach * model.density_at(surface + reach * side))
-        normals[is_surface] -= opacity[:, None] * side
-    return torch.nn.functional.normalize(normals, dim=1)
+    normals[is_surface] = surface_normals(model.density_at, points, reach)
+    return normals

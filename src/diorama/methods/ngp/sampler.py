@@ -58,13 +58,8 @@ class OccupancySampler(nn.Module):
 
     def span(self, rays: Rays) -> tuple[Float[Tensor, " R"], Float[Tensor, " R"]]:
         """Distances at which each ray enters and leaves the outermost grid; near > far: never."""
-        center = rays.origins.new_tensor(self.settings.grid_frame.center)
-        half = self.settings.outer_half_side
-        inverse = 1.0 / torch.where(rays.directions.abs() < 1e-12, 1e-12, rays.directions)
-        a = (center - half - rays.origins) * inverse
-        b = (center + half - rays.origins) * inverse
-        near = torch.minimum(a, b).amax(dim=1).clamp(min=self.settings.near)
-        return near, torch.maximum(a, b).amin(dim=1)
+        near, far = self.settings.outer_frame.span(rays.origins, rays.directions)
+        return near.clamp(min=self.settings.near), far
 
     @torch.no_grad()
     def march(self, rays: Rays, generator: torch.Generator | None) -> Marched:

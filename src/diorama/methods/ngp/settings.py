@@ -53,9 +53,9 @@ class NgpSettings:
         )
 
     @property
-    def outer_half_side(self) -> float:
-        """Half the side of the outermost occupancy grid."""
-        return self.grid_frame.half_side * 2.0 ** (self.grid_levels - 1)
+    def outer_frame(self) -> SceneFrame:
+        """The box of the outermost occupancy grid."""
+        return self.grid_frame.grown(2.0 ** (self.grid_levels - 1))
 
 
 def _background(config: NgpConfig, scene: Scene) -> Vector:
