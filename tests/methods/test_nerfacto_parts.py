@@ -24,7 +24,7 @@ from diorama.methods.nerfacto.render import median_distance
 from diorama.methods.nerfacto.sampler import ProposalSampler, even_edges
 from diorama.methods.nerfacto.samples import Proposal, RaySamples
 from diorama.methods.nerfacto.settings import NerfactoSettings
-from diorama.methods.nerfacto.spacing import Spacing, box_span
+from diorama.methods.nerfacto.spacing import Spacing
 from diorama.nn.scene_frame import SceneFrame
 from diorama.scenes import make_scene
 
@@ -89,7 +89,7 @@ def test_a_ray_that_misses_the_box_has_an_empty_interval():
     frame = SceneFrame((-1.0,) * 3, (1.0,) * 3, is_contracted=False)
     settings = replace(open_settings(), frame=frame, is_uniform=True, near=0.5, far=100.0)
     rays = rays_from([[-4.0, 3.0, 0.0]], [[1.0, 0.0, 0.0]])
-    near, far = box_span(frame, rays.origins, rays.directions)
+    near, far = frame.span(rays.origins, rays.directions)
     assert near > far
     t = Spacing.of(settings, rays).distances(torch.tensor([[0.0, 1.0]]))
     assert t[0, 0] == t[0, 1]

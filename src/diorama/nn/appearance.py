@@ -21,7 +21,7 @@ class Appearance(nn.Module):
         self.register_buffer("is_trained", is_trained, persistent=False)
 
     def initialize(self) -> None:
-        """All alike: codes that differ at random explain images by their names, not by the scene."""
+        """All alike: codes that differ by chance explain images by name, not by the scene."""
         nn.init.zeros_(self.codes)
 
     def forward(self, image_index: Int[Tensor, " R"]) -> Float[Tensor, "R A"]:
