@@ -27,7 +27,7 @@ def ngp_fast() -> TrainerConfig:
     """Sized for a CPU: fewer, wider levels, longer steps, a small sample budget."""
     return TrainerConfig(
         method="ngp-fast",
-        max_steps=20_000,
+        max_steps=30_000,
         data=DataConfig(rays=512, max_side=800),
         model=NgpConfig(
             levels=8,
