@@ -116,7 +116,7 @@ def test_rays_rendered_in_rounds_see_what_one_march_sees(learned, scene):
     rays = scene.cameras[0].image_rays()
     picture = render_rays(learned, rays)
     with torch.no_grad():
-        samples = learned.sampler.march(rays, None)
+        samples = learned.sampler.march_on(rays, *learned.sampler.span(rays), 1000)
         positions = rays.origins[samples.ray] + samples.t[:, None] * rays.directions[samples.ray]
         density = learned.density_at(positions)
     thickness = torch.zeros(len(rays)).index_add_(0, samples.ray, density * samples.delta)

@@ -25,6 +25,7 @@ LIMITS = {
     "max_rays": (1, 1 << 24),
     "distortion": (0, 1e6),
     "opacity": (0, 1e6),
+    "render_steps": (1, 64),
     "render_chunk": (1, 1 << 30),
 }
 FEATURES = (1, 2, 4, 8)

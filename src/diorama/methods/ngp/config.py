@@ -61,5 +61,7 @@ class NgpConfig(ModelConfig):
     """Weight of the distortion loss, which pulls a ray's samples together."""
     opacity: float = 0.0
     """Weight of the entropy of a ray's opacity: rays become opaque or empty."""
+    render_steps: int = 2
+    """Renderings take so many steps for one of training, which has jitter to average over."""
     render_chunk: int = 1 << 16
     """Rays rendered at once; bounds the memory of rendering, not the picture."""

@@ -66,7 +66,7 @@ def render_rays(model: "NgpModel", rays: Rays) -> RayPicture:
     while len(alive):
         count = min(max(ROUND_SAMPLES // len(alive), MIN_ROUND), MAX_ROUND)
         part = rays[alive]
-        samples = model.sampler.march_from(part, start, far[alive], None, count)
+        samples = model.sampler.march_on(part, start, far[alive], count)
         positions = part.origins[samples.ray] + samples.t[:, None] * part.directions[samples.ray]
         geometry = model.field.geometry(model.settings.field_frame.to_unit(positions))
         colors = model.field.color(

@@ -62,27 +62,31 @@ class OccupancySampler(nn.Module):
         return near.clamp(min=self.settings.near), far
 
     @torch.no_grad()
-    def march(self, rays: Rays, generator: torch.Generator | None) -> Marched:
-        """All samples of the rays in occupied cells, jittered with a generator."""
+    def march(self, rays: Rays, generator: torch.Generator) -> Marched:
+        """All samples of training rays in occupied cells, each ray's lattice shifted at random."""
         near, far = self.span(rays)
-        jitter = None
-        if generator is not None:
-            jitter = torch.rand(len(rays), generator=generator, device=near.device)
-        return self.march_from(rays, near, far, jitter, None)
+        jitter = torch.rand(len(rays), generator=generator, device=near.device)
+        return self._march(rays, near, far, 1, jitter, None)
 
-    def march_from(
+    def march_on(
+        self, rays: Rays, near: Float[Tensor, " R"], far: Float[Tensor, " R"], max_samples: int
+    ) -> Marched:
+        """At most `max_samples` samples per ray from `near` on, as finely as pictures want it."""
+        return self._march(rays, near, far, self.config.render_steps, None, max_samples)
+
+    def _march(
         self,
         rays: Rays,
         near: Float[Tensor, " R"],
         far: Float[Tensor, " R"],
+        finer: int,
         jitter: Float[Tensor, " R"] | None,
         max_samples: int | None,
     ) -> Marched:
-        """At most `max_samples` samples per ray from `near` on."""
-        settings, frame = self.settings, self.settings.grid_frame
+        frame, step, cone = self.settings.grid_frame, self.settings.step, self.settings.cone
         return march(
             rays.origins, rays.directions, self.grid.bits, (frame.low, frame.high), near, far,
-            settings.step, settings.cone, jitter, max_samples,
+            step / finer, cone / finer, jitter, max_samples,
         )  # fmt: skip
 
     def note_cost(self, num_samples: float, num_rays: int) -> None:
