@@ -3,6 +3,7 @@
 #include "hash_grid.h"
 
 #include "hash_grid_cells.h"
+#include "huge_pages.h"
 
 namespace diorama {
 namespace {
@@ -57,6 +58,7 @@ template <class T>
 void hash_grid_forward(const HashGrid& grid, const HashGridPoints<T>& points, const T* table,
                        T* features, int num_threads) {
   const PointPlanes<T> planes(points, num_threads);
+  advise_huge_pages(features, points.count * grid.levels.size() * grid.num_features * sizeof(T));
   with_constants(grid.num_features, points.directions, [&](auto F, auto is_directional) {
     for_levels_and_points(points.count, grid.num_active, false, num_threads,
                           [&](int64_t begin, int64_t end, int64_t l) {
