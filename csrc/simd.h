@@ -64,7 +64,7 @@ inline auto first_lanes(int64_t count) {
 
 template <class T>
 inline Vec<T> load_partial(const T* source, int64_t count) {
-  if constexpr (std::is_same_v<T, float>)
+  if constexpr (sizeof(T) == 4)
     return std::bit_cast<Vec<T>>(_mm512_maskz_loadu_ps(first_lanes<T>(count), source));
   else
     return std::bit_cast<Vec<T>>(_mm512_maskz_loadu_pd(first_lanes<T>(count), source));
@@ -72,7 +72,7 @@ inline Vec<T> load_partial(const T* source, int64_t count) {
 
 template <class T>
 inline void store_partial(T* target, Vec<T> v, int64_t count) {
-  if constexpr (std::is_same_v<T, float>)
+  if constexpr (sizeof(T) == 4)
     _mm512_mask_storeu_ps(target, first_lanes<T>(count), std::bit_cast<__m512>(v));
   else
     _mm512_mask_storeu_pd(target, first_lanes<T>(count), std::bit_cast<__m512d>(v));
@@ -86,18 +86,22 @@ inline __m256i first_lanes(int64_t count) {
 
 template <class T>
 inline Vec<T> load_partial(const T* source, int64_t count) {
-  if constexpr (std::is_same_v<T, float>)
-    return std::bit_cast<Vec<T>>(_mm256_maskload_ps(source, first_lanes<T>(count)));
+  if constexpr (sizeof(T) == 4)
+    return std::bit_cast<Vec<T>>(
+        _mm256_maskload_ps(reinterpret_cast<const float*>(source), first_lanes<T>(count)));
   else
-    return std::bit_cast<Vec<T>>(_mm256_maskload_pd(source, first_lanes<T>(count)));
+    return std::bit_cast<Vec<T>>(
+        _mm256_maskload_pd(reinterpret_cast<const double*>(source), first_lanes<T>(count)));
 }
 
 template <class T>
 inline void store_partial(T* target, Vec<T> v, int64_t count) {
-  if constexpr (std::is_same_v<T, float>)
-    _mm256_maskstore_ps(target, first_lanes<T>(count), std::bit_cast<__m256>(v));
+  if constexpr (sizeof(T) == 4)
+    _mm256_maskstore_ps(reinterpret_cast<float*>(target), first_lanes<T>(count),
+                        std::bit_cast<__m256>(v));
   else
-    _mm256_maskstore_pd(target, first_lanes<T>(count), std::bit_cast<__m256d>(v));
+    _mm256_maskstore_pd(reinterpret_cast<double*>(target), first_lanes<T>(count),
+                        std::bit_cast<__m256d>(v));
 }
 #else
 // Out of line, because indexing a lane by a variable would push the vector of the fast path below
