@@ -17,9 +17,9 @@ class _TruncatedExp(torch.autograd.Function):
         return x.exp()
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
         (x,) = ctx.saved_tensors
-        return gradient * x.clamp(max=LARGEST).exp()
+        return gradients[0] * x.clamp(max=LARGEST).exp()
 
 
 def truncated_exp(x: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
