@@ -45,7 +45,7 @@ format: setup
 	$(BIN)/python tools/stub.py
 
 bench: setup
-	@for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
+	$(BIN)/diorama bench kernels
 
 setup venv: $(STAMP)
 

@@ -5,6 +5,11 @@
 // and never on how rays were split over threads. A ray's last, partial vector is filled with zeros.
 #pragma once
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -41,6 +46,64 @@ inline Vec<T> splat(T x) {
   return Vec<T>{} + x;
 }
 
+// 0, 1, 2 ...
+template <class T>
+inline Vec<T> lane_numbers() {
+  return []<size_t... K>(std::index_sequence<K...>) {
+    return Vec<T>{static_cast<T>(K)...};
+  }(std::make_index_sequence<kLanes<T>>());
+}
+
+#if defined(__AVX512F__)
+// Rays seldom fill their last vector, so masks pay. Lanes that are left out are not touched.
+template <class T>
+inline auto first_lanes(int64_t count) {
+  using Mask = std::conditional_t<sizeof(T) == 4, __mmask16, __mmask8>;
+  return static_cast<Mask>((1u << std::max<int64_t>(count, 0)) - 1u);
+}
+
+template <class T>
+inline Vec<T> load_partial(const T* source, int64_t count) {
+  if constexpr (sizeof(T) == 4)
+    return std::bit_cast<Vec<T>>(_mm512_maskz_loadu_ps(first_lanes<T>(count), source));
+  else
+    return std::bit_cast<Vec<T>>(_mm512_maskz_loadu_pd(first_lanes<T>(count), source));
+}
+
+template <class T>
+inline void store_partial(T* target, Vec<T> v, int64_t count) {
+  if constexpr (sizeof(T) == 4)
+    _mm512_mask_storeu_ps(target, first_lanes<T>(count), std::bit_cast<__m512>(v));
+  else
+    _mm512_mask_storeu_pd(target, first_lanes<T>(count), std::bit_cast<__m512d>(v));
+}
+#elif defined(__AVX2__)
+template <class T>
+inline __m256i first_lanes(int64_t count) {
+  using Lane = SignedBits<T>;
+  return std::bit_cast<__m256i>(lane_numbers<Lane>() < splat(static_cast<Lane>(count)));
+}
+
+template <class T>
+inline Vec<T> load_partial(const T* source, int64_t count) {
+  if constexpr (sizeof(T) == 4)
+    return std::bit_cast<Vec<T>>(
+        _mm256_maskload_ps(reinterpret_cast<const float*>(source), first_lanes<T>(count)));
+  else
+    return std::bit_cast<Vec<T>>(
+        _mm256_maskload_pd(reinterpret_cast<const double*>(source), first_lanes<T>(count)));
+}
+
+template <class T>
+inline void store_partial(T* target, Vec<T> v, int64_t count) {
+  if constexpr (sizeof(T) == 4)
+    _mm256_maskstore_ps(reinterpret_cast<float*>(target), first_lanes<T>(count),
+                        std::bit_cast<__m256>(v));
+  else
+    _mm256_maskstore_pd(reinterpret_cast<double*>(target), first_lanes<T>(count),
+                        std::bit_cast<__m256d>(v));
+}
+#else
 // Out of line, because indexing a lane by a variable would push the vector of the fast path below
 // through memory as well.
 template <class T>
@@ -55,6 +118,7 @@ template <class T>
   const auto lanes = std::bit_cast<std::array<T, kLanes<T>>>(v);
   for (int64_t k = 0; k < count; ++k) target[k] = lanes[k];
 }
+#endif
 
 // The first `count` numbers at `source`, zeros behind them; any count is allowed.
 template <class T>
@@ -171,6 +235,30 @@ inline ExpPair<T> exp_and_expm1(Vec<T> x) {
   const Vec<T> infinity = splat(std::numeric_limits<T>::infinity());
   const Vec<T> exp = scale * rq + scale, expm1 = scale * rq + (scale - T(1));
   return {is_low ? Vec<T>{} : (is_high ? infinity : exp), is_high ? infinity : expm1};
+}
+
+// Lane k becomes the sum of lanes 0 .. k.
+template <class T, int kStep = 1>
+inline Vec<T> prefix_sum(Vec<T> v) {
+  if constexpr (kStep >= kLanes<T>) {
+    return v;
+  } else {
+    constexpr int kCount = kLanes<T>;
+    const auto up = [](int k) { return k < kStep ? kCount : k - kStep; };
+    return prefix_sum<T, 2 * kStep>(v + permute<T>(v, Vec<T>{}, up));
+  }
+}
+
+// Lane k becomes lane k - 1, lane 0 becomes `first`.
+template <class T>
+inline Vec<T> shift_up(Vec<T> v, T first) {
+  return permute<T>(v, splat(first), [](int k) { return k == 0 ? int(kLanes<T>) : k - 1; });
+}
+
+// Lane k becomes lane k + 1, the last lane becomes `last`.
+template <class T>
+inline Vec<T> shift_down(Vec<T> v, T last) {
+  return permute<T>(v, splat(last), [](int k) { return k + 1; });
 }
 
 }  // namespace diorama

@@ -8,27 +8,43 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 import torch
 from safetensors.torch import load_file
 
 from diorama.scenes import make_scene
 
 STEPS = 400
-FLAGS = (
+SHARED = (
     f"--max-steps {STEPS} --log.save-every 20 --log.keep 100 --log.eval-every 150 --threads 2 "
-    "--model.depth 2 --model.width 32 --model.grid-resolution 24 --model.grid-warmup 30 "
-    "--model.sample-budget 2048 --model.march-steps 48 --model.march-warmup-steps 16 "
     "--data.rays 64 --log.no-tensorboard --quiet"
 )
+SMALL = {
+    "nerf-small": (
+        "--model.depth 2 --model.width 32 --model.grid-resolution 24 --model.grid-warmup 30 "
+        "--model.sample-budget 2048 --model.march-steps 48 --model.march-warmup-steps 16"
+    ),
+    "ngp-fast": (
+        "--model.levels 4 --model.log2-table 12 --model.max-resolution 64 --model.width 16 "
+        "--model.grid-resolution 24 --model.grid-warmup 30 --model.sample-budget 2048 "
+        "--model.march-steps 96 --model.appearance-size 4 --model.refine-poses"
+    ),
+    "nerfacto": (
+        "--model.levels 4 --model.log2-table 12 --model.max-resolution 64 --model.width 16 "
+        "--model.samples 12 --model.proposal-samples 24 16 --model.proposal-warmup 100 "
+        "--model.proposal-log2-table 10 --model.appearance-size 4 --model.refine-poses"
+    ),
+}
 
 
-def command(data: Path, outputs: Path) -> list[str]:
+def command(method: str, data: Path, outputs: Path) -> list[str]:
     where = ["--data", str(data), "--output-dir", str(outputs), "--name", "run"]
-    return [sys.executable, "-m", "diorama", "train", "nerf-small", *where, *FLAGS.split()]
+    flags = (SHARED + " " + SMALL[method]).split()
+    return [sys.executable, "-m", "diorama", "train", method, *where, *flags]
 
 
-def checkpoint(outputs: Path, step: int) -> Path:
-    return outputs / "balls" / "nerf-small" / "run" / "checkpoints" / f"step-{step:09d}.safetensors"
+def checkpoint(method: str, outputs: Path, step: int) -> Path:
+    return outputs / "balls" / method / "run" / "checkpoints" / f"step-{step:09d}.safetensors"
 
 
 def killed_at(process: subprocess.Popen, path: Path) -> None:
@@ -41,21 +57,24 @@ def killed_at(process: subprocess.Popen, path: Path) -> None:
     process.wait()
 
 
-def test_killed_and_resumed_equals_undisturbed(tmp_path):
+@pytest.mark.parametrize("method", sorted(SMALL))
+def test_killed_and_resumed_equals_undisturbed(method, tmp_path):
     data = make_scene("spheres", tmp_path / "balls", size=32, num_train=8, num_val=1, num_test=1)
-    subprocess.run(command(data, tmp_path / "whole"), check=True, capture_output=True)
+    subprocess.run(command(method, data, tmp_path / "whole"), check=True, capture_output=True)
     broken = tmp_path / "broken"
     process = subprocess.Popen(
-        command(data, broken), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command(method, data, broken), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     step = 20 * random.randint(1, 12)
-    killed_at(process, checkpoint(broken, step))
+    killed_at(process, checkpoint(method, broken, step))
     assert process.returncode == -signal.SIGKILL, "the run ended before it could be killed"
-    run = checkpoint(broken, 0).parents[1]
+    run = checkpoint(method, broken, 0).parents[1]
     resume = [sys.executable, "-m", "diorama", "resume", str(run), "--quiet"]
     subprocess.run(resume, check=True, capture_output=True)
-    whole, resumed = (load_file(checkpoint(out, STEPS)) for out in (tmp_path / "whole", broken))
+    whole, resumed = (
+        load_file(checkpoint(method, out, STEPS)) for out in (tmp_path / "whole", broken)
+    )
     trained = [name for name in whole if name.startswith(("model", "optim"))]
-    assert any("trunk" in name for name in trained)
+    assert any("weight" in name for name in trained)
     for name in trained:
         assert torch.equal(whole[name], resumed[name]), f"{name} differs, killed after {step}"

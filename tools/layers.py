@@ -15,7 +15,7 @@ from pathlib import Path
 
 LAYERS = (
     *("errors", "config", "cameras", "data", "scenes", "native", "ops", "metrics", "nn", "model"),
-    *("methods", "engine", "export", "viewer", "api", "cli"),
+    *("methods", "engine", "export", "viewer", "api", "bench", "cli"),
 )
 LIGHT = (
     *("diorama", "diorama.config*", "diorama.cli.main"),

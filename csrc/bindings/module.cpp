@@ -6,4 +6,13 @@
 NB_MODULE(DIORAMA_MODULE, m) {
   m.doc() = "Diorama's native kernels: Python allocates, these functions fill.";
   diorama::bind_composite(m);
+  diorama::bind_fused_mlp(m);
+  diorama::bind_hash_grid(m);
+  diorama::bind_cull(m);
+  diorama::bind_distortion(m);
+  diorama::bind_march(m);
+  diorama::bind_adam(m);
+  diorama::bind_sample_pdf(m);
+  diorama::bind_spherical_harmonics(m);
+  diorama::bind_ssim(m);
 }

@@ -7,5 +7,14 @@
 namespace diorama {
 
 void bind_composite(nanobind::module_& m);
+void bind_fused_mlp(nanobind::module_& m);
+void bind_hash_grid(nanobind::module_& m);
+void bind_cull(nanobind::module_& m);
+void bind_distortion(nanobind::module_& m);
+void bind_march(nanobind::module_& m);
+void bind_adam(nanobind::module_& m);
+void bind_sample_pdf(nanobind::module_& m);
+void bind_spherical_harmonics(nanobind::module_& m);
+void bind_ssim(nanobind::module_& m);
 
 }  // namespace diorama

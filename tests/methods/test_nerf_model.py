@@ -13,10 +13,10 @@ from diorama.data.scene import Scene
 from diorama.errors import UserError
 from diorama.methods.nerf.config import NerfConfig
 from diorama.methods.nerf.field import NerfField
-from diorama.methods.nerf.grid_frame import GridFrame
 from diorama.methods.nerf.model import DEAD_STEPS, NerfModel
 from diorama.methods.nerf.occupancy_renderer import OccupancyRenderer
 from diorama.methods.nerf.occupancy_sampler import march
+from diorama.nn.scene_frame import SceneFrame
 from diorama.scenes import make_scene
 
 TINY = NerfConfig(depth=2, width=16, samples=8, importance=8, grid_resolution=16)
@@ -201,13 +201,13 @@ def test_the_number_of_rays_follows_the_sample_budget(scene):
 
 @pytest.mark.parametrize("is_contracted", [False, True])
 def test_grid_coordinates_invert(is_contracted):
-    frame = GridFrame((-1.0, -2.0, -3.0), (1.5, 2.0, 4.0), is_contracted)
+    frame = SceneFrame((-1.0, -2.0, -3.0), (1.5, 2.0, 4.0), is_contracted)
     unit = torch.rand(1000, 3, generator=generator()) * 0.98 + 0.01
     torch.testing.assert_close(frame.to_unit(frame.from_unit(unit)), unit, atol=1e-4, rtol=0)
 
 
 def test_contraction_keeps_the_inner_box_and_folds_infinity_into_the_shell():
-    frame = GridFrame((-1.0, -1.0, -1.0), (1.0, 1.0, 1.0), True)
+    frame = SceneFrame((-1.0, -1.0, -1.0), (1.0, 1.0, 1.0), True)
     inner, far = frame.to_unit(torch.tensor([[0.5, -1.0, 1.0], [1e6, 0.0, 0.0]]))
     torch.testing.assert_close(inner, torch.tensor([0.625, 0.25, 0.75]))
     assert far[0].item() == pytest.approx(1.0, abs=1e-5)

@@ -10,7 +10,7 @@ import tyro
 
 from diorama.cli.arguments import parse
 from diorama.config import DataConfig, TrainerConfig
-from diorama.methods.nerf.config import NerfConfig
+from diorama.methods.ngp.config import NgpConfig
 from diorama.methods.registry import method_config
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from diorama.model import Model
 
 DESCRIPTION = "Train on the embedded scene and write a turntable video and a contact sheet."
-METHOD = "nerf-small"
+METHOD = "ngp-fast"
 SHEET_VIEWS = 4
 
 
@@ -29,7 +29,7 @@ class DemoConfig:
 
     output_dir: Path = Path("demo")
     """Folder for the run, the video and the contact sheet."""
-    max_steps: int = 3500
+    max_steps: int = 2000
     """Steps to train."""
     max_minutes: float | None = None
     """Time budget of the training, within those steps."""
@@ -94,10 +94,10 @@ def _program() -> str:
 
 
 def _for_small_pictures(config: TrainerConfig) -> TrainerConfig:
-    """Pictures of 160 pixels need a coarser lattice, and a short training more, smaller steps."""
-    assert isinstance(config.model, NerfConfig)
-    model = replace(config.model, march_steps=128, grid_resolution=64, sample_budget=1 << 12)
-    return replace(config, model=model, optim=replace(config.optim, lr=1e-2, lr_final=3e-4))
+    """Pictures of 160 pixels need coarser grids, and a short training smaller steps."""
+    assert isinstance(config.model, NgpConfig)
+    model = replace(config.model, max_resolution=512, grid_resolution=64, sample_budget=1 << 14)
+    return replace(config, model=model)
 
 
 def _contact_sheet(model: "Model", data: DataConfig) -> "Tensor":

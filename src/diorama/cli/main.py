@@ -16,6 +16,7 @@ VERBS = {
     "render": "render a run along a camera path to images and video",
     "inspect": "look at a data set before training on it",
     "methods": "list the methods, built in and plugged in",
+    "bench": "measure the kernels against torch and against this machine",
     "demo": "train the scene that comes along and show the result",
 }
 USAGE_ERROR = 2

@@ -3,12 +3,13 @@
 
 from diorama.config.base import Config, from_plain, to_plain
 from diorama.config.data import DataConfig
-from diorama.config.optim import OptimConfig
+from diorama.config.optim import FieldOptimConfig, OptimConfig
 from diorama.config.trainer import LogConfig, ModelConfig, PipelineConfig, TrainerConfig
 
 __all__ = [
     "Config",
     "DataConfig",
+    "FieldOptimConfig",
     "LogConfig",
     "ModelConfig",
     "OptimConfig",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optimiser and learning-rate settings, shared or per parameter group."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from diorama.config.base import Config
@@ -50,4 +50,23 @@ class OptimConfig(Config):
     def group(self, name: str) -> "OptimConfig":
         """The recipe of the parameter group `name`; one for all unless a method overrides it."""
         del name
+        return self
+
+
+@dataclass(frozen=True)
+class FieldOptimConfig(OptimConfig):
+    """Recipe of hash tables and networks, and the slower one of pose corrections."""
+
+    pose_lr: float = 1e-3
+    """Learning rate of pose corrections at the start; it falls to a tenth."""
+
+    def group(self, name: str) -> OptimConfig:
+        """Tables are not decayed: entries that no ray meets must stay as they are."""
+        if name == "tables":
+            return replace(self, weight_decay=0.0)
+        if name == "poses":
+            final = self.pose_lr / 10
+            return replace(
+                self, lr=self.pose_lr, lr_final=final, schedule="log-linear", weight_decay=0.0
+            )
         return self

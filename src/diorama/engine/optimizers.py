@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from diorama.config import OptimConfig
+from diorama.engine.native_adam import NativeAdam, NativeAdamW
 from diorama.engine.schedules import learning_rate
 from diorama.errors import UserError
 
@@ -85,7 +86,7 @@ def _recipe(config: OptimConfig, name: str, names: list[str]) -> OptimConfig:
 
 def _make(recipe: OptimConfig, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
     rule = {
-        "adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "radam": torch.optim.RAdam
+        "adam": NativeAdam, "adamw": NativeAdamW, "radam": torch.optim.RAdam
     }[recipe.optimizer]  # fmt: skip
     options = {
         "lr": recipe.lr,
@@ -93,7 +94,8 @@ def _make(recipe: OptimConfig, parameters: list[nn.Parameter]) -> torch.optim.Op
         "eps": recipe.eps,
         "weight_decay": recipe.weight_decay,
     }
-    # One fused pass is three times as fast as the loop on a CPU; torch has none for RAdam.
+    # Where the kernel does not serve, torch's fused pass is three times as fast as its loop on a
+    # CPU; it has none for RAdam.
     if recipe.optimizer != "radam" and all(p.is_floating_point() for p in parameters):
         options["fused"] = {p.device.type for p in parameters} <= {"cpu", "cuda"}
     return rule(parameters, **options)

@@ -28,6 +28,16 @@ class MethodEntry:
 
 BUILT_IN = (
     MethodEntry(
+        "ngp-fast",
+        "hash-grid field sized for a CPU: an object in minutes",
+        "diorama.methods.ngp.presets:ngp_fast",
+    ),
+    MethodEntry(
+        "ngp",
+        "Instant-NGP's full-size hash-grid field (20,000 steps)",
+        "diorama.methods.ngp.presets:ngp",
+    ),
+    MethodEntry(
         "nerf-small",
         "NeRF sized for a CPU: narrow network, occupancy grid",
         "diorama.methods.nerf.presets:nerf_small",
@@ -41,6 +51,11 @@ BUILT_IN = (
         "nerf-llff",
         "the NeRF paper's settings for forward-facing captures",
         "diorama.methods.nerf.presets:nerf_llff",
+    ),
+    MethodEntry(
+        "nerfacto",
+        "hash-grid NeRF with proposal sampling, for real captures",
+        "diorama.methods.nerfacto.presets:nerfacto",
     ),
 )
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Model options that no network can be built or sampled with, refused by the flag's name."""
 
+from diorama.config.limits import check_limits
 from diorama.errors import UserError
 from diorama.methods.nerf.config import NerfConfig
 
@@ -26,11 +27,7 @@ MIN_COARSE_SAMPLES = 3
 
 def check_nerf_config(config: NerfConfig) -> None:
     """Raise a `UserError` for the first option out of range."""
-    for name, (low, high) in LIMITS.items():
-        value = getattr(config, name)
-        if not low <= value <= high:
-            flag = name.replace("_", "-")
-            raise UserError(f"--model.{flag} must be from {low} to {high:g}, got {value}.")
+    check_limits(config, LIMITS)
     is_hierarchical = config.sampler == "paper" and config.importance > 0
     if is_hierarchical and config.samples < MIN_COARSE_SAMPLES:
         raise UserError(

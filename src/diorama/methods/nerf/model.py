@@ -17,6 +17,7 @@ from diorama.methods.nerf.rays import NdcFrame, PaperRays, z_depth_rays
 from diorama.methods.nerf.settings import RenderSettings
 from diorama.methods.nerf.volume import Pixels
 from diorama.model import Model, RenderOutput
+from diorama.nn.pixels import blended_over, mean_squared_error, psnr_of
 
 DEAD_STEPS = 100  # steps in a row without any opacity before a start counts as dead
 DEAD_OPACITY = 1e-4
@@ -55,7 +56,7 @@ class NerfModel(Model):
     def forward(self, batch: RayBatch, step: int, generator: torch.Generator) -> dict[str, Tensor]:
         rays = self._paper_rays(batch.rays, self.has_perspective_cameras)
         passes = self.renderer.train_pixels(rays, step, generator)
-        target = self._target(batch)
+        target = blended_over(batch.pixels, self.background[None])
         self._watch_for_dead_start(passes, target)
         outputs = {"target": target, "rgb": passes[-1].rgb, "opacity": passes[-1].opacity}
         if len(passes) == 2:
@@ -65,16 +66,16 @@ class NerfModel(Model):
     def get_loss_dict(self, outputs: dict[str, Tensor], batch: RayBatch) -> dict[str, Tensor]:
         """Equation 6: squared error of the fine and of the coarse picture."""
         return {
-            name: _mean_squared_error(outputs[name], outputs["target"], batch.weights)
+            name: mean_squared_error(outputs[name], outputs["target"], batch.weights)
             for name in ("rgb", "rgb_coarse")
             if name in outputs
         }
 
     def get_metrics_dict(self, outputs: dict[str, Tensor], batch: RayBatch) -> dict[str, Tensor]:
         """PSNR of the fine picture alone: summing both passes would cost 3 dB on paper."""
-        error = _mean_squared_error(outputs["rgb"].detach(), outputs["target"], batch.weights)
+        error = mean_squared_error(outputs["rgb"].detach(), outputs["target"], batch.weights)
         return {
-            "psnr": -10.0 * torch.log10(error.clamp(min=1e-10)),
+            "psnr": psnr_of(error),
             "num_rays": torch.tensor(float(len(batch.rays))),
             "opacity": outputs["opacity"].detach().mean(),
             **self.renderer.statistics(),
@@ -122,10 +123,6 @@ class NerfModel(Model):
     def _paper_rays(self, rays: Rays, by_z_depth: bool) -> PaperRays:
         return z_depth_rays(rays, by_z_depth) if self.ndc is None else self.ndc.rays(rays)
 
-    def _target(self, batch: RayBatch) -> Float[Tensor, "R 3"]:
-        rgb, alpha = batch.pixels[:, :3], batch.pixels[:, 3:]
-        return rgb * alpha + (1.0 - alpha) * self.background
-
     @torch.no_grad()
     def _watch_for_dead_start(self, passes: list[Pixels], target: Float[Tensor, "R 3"]) -> None:
         """Count steps in which something is to be seen and a network shows nothing at all."""
@@ -141,11 +138,3 @@ class NerfModel(Model):
 
 def _split(rays: Rays, chunk: int) -> list[Rays]:
     return [rays[start : start + chunk] for start in range(0, len(rays), chunk)]
-
-
-def _mean_squared_error(
-    rgb: Float[Tensor, "R 3"], target: Float[Tensor, "R 3"], weights: Float[Tensor, " R"]
-) -> Float[Tensor, ""]:
-    """Mean over rays and channels; masked rays (weight 0) count neither above nor below."""
-    squares = (rgb - target).square().mean(dim=1)
-    return (squares * weights).sum() / weights.sum().clamp(min=1.0)

@@ -6,12 +6,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from diorama.methods.nerf.grid_frame import GridFrame
 from diorama.methods.nerf.rays import PaperRays
 from diorama.methods.nerf.sampling import depth_at
 from diorama.methods.nerf.settings import RenderSettings
 from diorama.methods.nerf.volume import INFINITE_DELTA, Samples
 from diorama.nn.occupancy_grid import OccupancyGrid
+from diorama.nn.scene_frame import SceneFrame
 
 
 def march(
@@ -49,7 +49,7 @@ def march(
 def _lattice(
     rays: PaperRays,
     grid: OccupancyGrid,
-    frame: GridFrame,
+    frame: SceneFrame,
     edges: Float[Tensor, " E"],
     shift: Float[Tensor, " R"],
 ) -> tuple[Samples, Int[Tensor, " N"]]:
@@ -64,7 +64,7 @@ def _lattice(
 
 
 def _intervals_in_box(
-    rays: PaperRays, grid: OccupancyGrid, frame: GridFrame, edges: Float[Tensor, " E"]
+    rays: PaperRays, grid: OccupancyGrid, frame: SceneFrame, edges: Float[Tensor, " E"]
 ) -> tuple[Tensor, Tensor]:
     """First and one-past-last lattice interval of each ray that can meet the occupied box."""
     num_rays, num_steps = len(rays), len(edges) - 1

@@ -10,7 +10,8 @@ from torch import Tensor
 from diorama.data.scene import Scene
 from diorama.errors import UserError
 from diorama.methods.nerf.config import NerfConfig
-from diorama.methods.nerf.grid_frame import GridFrame
+from diorama.methods.nerf.grid_frame import grid_frame
+from diorama.nn.scene_frame import SceneFrame
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class RenderSettings:
     lindisp: bool
     far_is_opaque: bool
     background: tuple[float, float, float]
-    grid_frame: GridFrame
+    grid_frame: SceneFrame
 
     @staticmethod
     def of(config: NerfConfig, scene: Scene) -> "RenderSettings":
@@ -44,7 +45,7 @@ class RenderSettings:
             lindisp and not is_ndc,
             is_opaque,
             _background(config, scene),
-            GridFrame.of(scene, is_ndc),
+            grid_frame(scene, is_ndc),
         )
 
     def step_at(self, depth: Float[Tensor, " N"], num_steps: int) -> Float[Tensor, " N"]:

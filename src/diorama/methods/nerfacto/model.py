@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nerfacto as a Diorama model: a field, its sampler, and the losses of both."""
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from diorama.cameras import Cameras, Rays
+from diorama.data.ray_manager import RayBatch
+from diorama.data.scene import Scene
+from diorama.methods.nerfacto.check import check_nerfacto_config
+from diorama.methods.nerfacto.config import NerfactoConfig
+from diorama.methods.nerfacto.losses import distortion_per_ray, interlevel_loss, scale_gradient
+from diorama.methods.nerfacto.render import over_background, render_image
+from diorama.methods.nerfacto.sampler import ProposalSampler
+from diorama.methods.nerfacto.samples import RaySamples
+from diorama.methods.nerfacto.settings import NerfactoSettings
+from diorama.model import Model, RenderOutput
+from diorama.nn.appearance import Appearance
+from diorama.nn.hash_grid import HashGrid
+from diorama.nn.pixels import blended_over, mean_squared_error, psnr_of, weighted_mean
+from diorama.nn.pose_refinement import PoseRefinement
+from diorama.nn.radiance_field import RadianceField
+from diorama.ops.composite import composite_dense
+
+
+class NerfactoModel(Model):
+    """A hash-grid field over all of space, sampled where two proposal networks see matter."""
+
+    config: NerfactoConfig
+
+    def __init__(self, config: NerfactoConfig, scene: Scene):
+        check_nerfacto_config(config)
+        super().__init__(config, scene)
+        self.settings = NerfactoSettings.of(config, scene)
+        self.sampler = ProposalSampler(config, self.settings)
+        grid = HashGrid(
+            config.levels, config.features, config.log2_table,
+            config.base_resolution, config.max_resolution,
+        )  # fmt: skip
+        size = self.settings.appearance_size
+        self.field = RadianceField(
+            grid, config.width, config.color_layers, config.sh_bands, size,
+            density_bias=math.log(self.settings.initial_density),
+            unit=self.settings.frame.half_side,
+        )  # fmt: skip
+        num_images = len(scene.frames)
+        self.appearance = Appearance(num_images, size, scene.splits["train"]) if size else None
+        self.poses = PoseRefinement(num_images) if config.refine_poses else None
+        self.reinitialize(torch.Generator().manual_seed(int(torch.randint(2**62, ()))))
+
+    def reinitialize(self, generator: torch.Generator) -> None:
+        """Fresh weights of the field and of the proposal networks."""
+        self.field.initialize(generator)
+        self.sampler.initialize(generator)
+        if self.appearance is not None:
+            self.appearance.initialize()
+        if self.poses is not None:
+            self.poses.initialize()
+
+    @property
+    def background(self) -> Float[Tensor, "3"]:
+        """White also where the last sample's colour serves: there is no alpha to blend by."""
+        return self.field.grid.table.new_tensor(self.settings.background or (1.0, 1.0, 1.0))
+
+    def get_param_groups(self) -> dict[str, list[nn.Parameter]]:
+        parts = (self.field, self.sampler, self.appearance)
+        parameters = {
+            name: parameter
+            for part in parts
+            if part is not None
+            for name, parameter in part.named_parameters(prefix=type(part).__name__)
+        }
+        groups = {
+            "tables": [p for name, p in parameters.items() if name.endswith("grid.table")],
+            "networks": [p for name, p in parameters.items() if not name.endswith("grid.table")],
+        }
+        return groups if self.poses is None else groups | {"poses": list(self.poses.parameters())}
+
+    def forward(self, batch: RayBatch, step: int, generator: torch.Generator) -> dict[str, Tensor]:
+        rays = batch.rays if self.poses is None else self.poses(batch.rays, batch.image_index)
+        samples, proposals = self.sampler.train_samples(rays, step, generator)
+        code = None if self.appearance is None else self.appearance(batch.image_index)
+        density, rgb = self.field_at(rays, samples, code)
+        if self.config.gradient_scaling:
+            # Samples close to a camera are met by many of its rays; undone, they grow floaters.
+            nearness = (samples.t / self.settings.frame.half_side).square().clamp(max=1.0)
+            density = scale_gradient(density, nearness)
+            rgb = scale_gradient(rgb, nearness[:, :, None])
+        ray = composite_dense(density, samples.delta, rgb)
+
+        background = self.background[None]
+        if self.settings.is_random:
+            background = torch.rand(len(rays), 3, generator=generator, device=rgb.device)
+        outputs = {
+            "target": blended_over(batch.pixels, background),
+            "rgb": over_background(ray, rgb, None if self.is_last_sample else background),
+        }
+        if proposals:
+            outputs["interlevel"] = interlevel_loss(samples, ray.weights.detach(), proposals)
+        if self.settings.distortion > 0:
+            outputs["distortion"] = distortion_per_ray(samples, ray.weights)
+        return outputs
+
+    def get_loss_dict(self, outputs: dict[str, Tensor], batch: RayBatch) -> dict[str, Tensor]:
+        """Squared error of the colours, and whatever else the settings give a weight."""
+        losses = {"rgb": mean_squared_error(outputs["rgb"], outputs["target"], batch.weights)}
+        if "interlevel" in outputs:
+            losses["interlevel"] = self.config.interlevel * outputs["interlevel"]
+        if "distortion" in outputs:
+            mean = weighted_mean(outputs["distortion"][:, None], batch.weights)
+            losses["distortion"] = self.settings.distortion * mean
+        if self.poses is not None:
+            losses["poses"] = self.poses.penalty()
+        return losses
+
+    def get_metrics_dict(self, outputs: dict[str, Tensor], batch: RayBatch) -> dict[str, Tensor]:
+        error = mean_squared_error(outputs["rgb"].detach(), outputs["target"], batch.weights)
+        return {"psnr": psnr_of(error)}
+
+    def render(self, camera: Cameras) -> RenderOutput:
+        return render_image(self, camera)
+
+    def density_at(self, positions: Float[Tensor, "N 3"]) -> Float[Tensor, " N"]:
+        """Density at positions of the scene."""
+        return self.field.density(self.field.geometry(self.settings.frame.to_unit(positions)))
+
+    @property
+    def is_last_sample(self) -> bool:
+        """Whether the last sample's colour is behind everything."""
+        return self.settings.background is None
+
+    def field_at(
+        self, rays: Rays, samples: RaySamples, code: Float[Tensor, "R A"] | None
+    ) -> tuple[Float[Tensor, "R S"], Float[Tensor, "R S 3"]]:
+        """Density and colour of the field at samples, under the rays' appearance codes."""
+        shape = samples.t.shape
+        unit = self.settings.frame.to_unit(samples.positions(rays))
+        geometry = self.field.geometry(unit)
+        directions = _per_sample(self.field.encode(rays.directions), shape[1])
+        codes = None if code is None else _per_sample(code, shape[1])
+        rgb = self.field.color(geometry, directions, codes)
+        return self.field.density(geometry).view(shape), rgb.view(*shape, 3)
+
+
+def _per_sample(of_rays: Float[Tensor, "R C"], num_samples: int) -> Float[Tensor, "N C"]:
+    """What belongs to a ray, repeated for each of its samples."""
+    return of_rays[:, None].expand(-1, num_samples, -1).flatten(0, 1)

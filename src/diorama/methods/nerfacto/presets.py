@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The named configuration of the proposal-network method: nerfacto, sized for a CPU."""
+
+from diorama.config import DataConfig, FieldOptimConfig, LogConfig, TrainerConfig
+from diorama.methods.nerfacto.config import NerfactoConfig
+
+
+def nerfacto() -> TrainerConfig:
+    """Fewer rays, samples and table entries than published; the rate falls to its end."""
+    return TrainerConfig(
+        method="nerfacto",
+        max_steps=30_000,
+        data=DataConfig(rays=1024, max_side=800),
+        model=NerfactoConfig(
+            levels=8,
+            features=4,
+            log2_table=18,
+            color_layers=1,
+            samples=32,
+            proposal_samples=(64, 48),
+            proposal_warmup=1000,
+            anneal_steps=500,
+            appearance_size=0,
+            gradient_scaling=True,
+            render_chunk=1 << 12,
+        ),
+        optim=FieldOptimConfig(lr=1e-2, lr_final=1e-4, warmup_steps=50, eps=1e-15),
+        log=LogConfig(eval_every=1000),
+    )

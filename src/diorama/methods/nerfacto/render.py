@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pictures of a trained field."""
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from diorama.cameras import Cameras, Rays
+from diorama.methods.nerfacto.samples import RaySamples
+from diorama.model import RenderOutput
+from diorama.nn.surface_normals import surface_normals
+from diorama.ops.composite import Composite, composite_dense
+
+if TYPE_CHECKING:
+    from diorama.methods.nerfacto.model import NerfactoModel
+
+SURFACE_OPACITY = 0.5
+NORMAL_REACH = 1.0 / 128.0  # how far from the surface its normal is measured, in half sides
+
+
+@dataclass(frozen=True)
+class RayPicture:
+    """What R rays see, and how far away."""
+
+    rgb: Float[Tensor, "R 3"]
+    opacity: Float[Tensor, " R"]
+    expected: Float[Tensor, " R"]
+    """Mean distance by weight."""
+    median: Float[Tensor, " R"]
+    """Where half of what is seen has been met."""
+    normal: Float[Tensor, "R 3"]
+
+    @staticmethod
+    def cat(parts: "list[RayPicture]") -> "RayPicture":
+        """All parts, one after the other."""
+        names = [field.name for field in fields(RayPicture)]
+        return RayPicture(*(torch.cat([getattr(part, name) for part in parts]) for name in names))
+
+
+@torch.no_grad()
+def render_image(model: "NerfactoModel", camera: Cameras) -> RenderOutput:
+    """Colour, expected and median z-depth, opacity and normals of one camera's view."""
+    rays = camera.to(model.background.device).image_rays()
+    size, chunk = (camera.height(), camera.width()), model.config.render_chunk
+    seen = RayPicture.cat(
+        [render_rays(model, rays[start : start + chunk]) for start in range(0, len(rays), chunk)]
+    )
+    return RenderOutput(
+        seen.rgb.view(*size, 3),
+        (seen.expected * rays.z_scale).view(size),
+        seen.opacity.view(size),
+        seen.normal.view(*size, 3),
+        extras={"median_depth": (seen.median * rays.z_scale).view(size)},
+    )
+
+
+def render_rays(model: "NerfactoModel", rays: Rays) -> RayPicture:
+    """The samples of training without their jitter, under the mean appearance."""
+    samples, _ = model.sampler.sample(rays)
+    code = None if model.appearance is None else model.appearance.mean().expand(len(rays), -1)
+    density, rgb = model.field_at(rays, samples, code)
+    t = samples.t
+    ray = composite_dense(density, samples.delta, torch.cat((rgb, t[..., None]), dim=2))
+    background = None if model.is_last_sample else model.background[None]
+    # The quotient of two rounded sums may leave the interval that both are of.
+    expected = ray.values[:, 3] / ray.opacity.clamp(min=1e-6)
+    expected = torch.minimum(torch.maximum(expected, t[:, 0]), t[:, -1])
+    return RayPicture(
+        rgb=over_background(ray, rgb, background),
+        opacity=ray.opacity,
+        expected=expected,
+        median=median_distance(samples, ray.weights),
+        normal=_normals(model, rays, expected, ray.opacity > SURFACE_OPACITY),
+    )
+
+
+def over_background(
+    ray: Composite, rgb: Float[Tensor, "R S 3"], background: Float[Tensor, "#R 3"] | None
+) -> Float[Tensor, "R 3"]:
+    """Colours of rays over a background, or over the colours of their last samples."""
+    behind = rgb[:, -1] if background is None else background
+    return ray.values[:, :3] + (1.0 - ray.opacity[:, None]) * behind
+
+
+def median_distance(samples: RaySamples, weights: Float[Tensor, "R S"]) -> Float[Tensor, " R"]:
+    """The middle of the first interval by whose end half of the ray's opacity is met."""
+    seen = weights.cumsum(dim=1)
+    index = torch.searchsorted(seen, 0.5 * seen[:, -1:]).clamp(max=weights.shape[1] - 1)
+    return samples.t.gather(1, index)[:, 0]
+
+
+def _normals(
+    model: "NerfactoModel",
+    rays: Rays,
+    distance: Float[Tensor, " R"],
+    is_surface: Bool[Tensor, " R"],
+) -> Float[Tensor, "R 3"]:
+    """Normals at the given distance; zero where there is no surface."""
+    where = distance[is_surface, None]
+    points = rays.origins[is_surface] + where * rays.directions[is_surface]
+    normals = torch.zeros_like(rays.origins)
+    reach = NORMAL_REACH * model.settings.frame.half_side
+    normals[is_surface] = surface_normals(model.density_at, points, reach)
+    return normals

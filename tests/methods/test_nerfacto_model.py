@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nerfacto as a model: gradients, masks, poses, appearance, rendering, exact resume."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from diorama.config import DataConfig, FieldOptimConfig
+from diorama.data.load import load_scene
+from diorama.data.ray_manager import RayBatch, RayDataManager
+from diorama.data.scene import Scene
+from diorama.engine.optimizers import Optimizers
+from diorama.methods.nerfacto.config import NerfactoConfig
+from diorama.methods.nerfacto.model import NerfactoModel
+from diorama.scenes import make_scene
+
+TINY = NerfactoConfig(
+    levels=4, features=2, log2_table=10, max_resolution=64, width=16, color_layers=1,
+    samples=8, proposal_samples=(24, 12), proposal_resolutions=(32, 32), proposal_levels=2,
+    proposal_log2_table=9, proposal_every=1, proposal_warmup=0, anneal_steps=4,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory) -> Scene:
+    folder = tmp_path_factory.mktemp("scene") / "spheres"
+    make_scene("spheres", folder, size=24, num_train=4, num_val=1, num_test=1)
+    return load_scene(DataConfig(path=folder))
+
+
+@pytest.fixture(scope="module")
+def place(scene) -> Scene:
+    """The same photographs as if they were of a place: no alpha, no end."""
+    return replace(scene, kind="unbounded", has_alpha=False, background=None)
+
+
+def model_of(config: NerfactoConfig, scene: Scene, seed: int = 0) -> NerfactoModel:
+    torch.manual_seed(seed)
+    return NerfactoModel(config, scene)
+
+
+def batch_of(scene: Scene, step: int = 0, rays: int = 64) -> RayBatch:
+    return RayDataManager(DataConfig(path=scene.root, rays=rays), scene).next_train(step)
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def loss_of(model: NerfactoModel, batch: RayBatch, step: int = 0) -> dict[str, Tensor]:
+    return model.get_loss_dict(model(batch, step, generator(step)), batch)
+
+
+def train(model: NerfactoModel, scene: Scene, steps: range, optimizers: Optimizers) -> None:
+    for step in steps:
+        optimizers.zero_grad()
+        sum(loss_of(model, batch_of(scene, step), step).values()).backward()
+        optimizers.step(step, 40, 1.0)
+
+
+def optimizers_of(model: NerfactoModel) -> Optimizers:
+    recipe = FieldOptimConfig(lr=1e-2, lr_final=1e-3, eps=1e-15)
+    return Optimizers(recipe, model.get_param_groups())
+
+
+def test_every_parameter_is_in_one_group_and_gets_a_gradient(place):
+    model = model_of(replace(TINY, refine_poses=True, initial_density=1.0), place)
+    groups = model.get_param_groups()
+    assert len(groups["tables"]) == 3 and set(groups) == {"tables", "networks", "poses"}
+    grouped = {id(p) for group in groups.values() for p in group}
+    assert grouped == {id(p) for p in model.parameters()}
+    sum(loss_of(model, batch_of(place)).values()).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None and parameter.grad.abs().sum() > 0, name
+
+
+def test_the_losses_of_a_place_and_of_an_object(scene, place):
+    assert set(loss_of(model_of(TINY, place), batch_of(place))) == {
+        "rgb", "interlevel", "distortion",
+    }  # fmt: skip
+    assert set(loss_of(model_of(TINY, scene), batch_of(scene))) == {"rgb", "interlevel"}
+
+
+def test_resting_proposals_have_no_loss_and_no_gradient(place):
+    model, batch = model_of(replace(TINY, proposal_every=100), place), batch_of(place)
+    assert "interlevel" in loss_of(model, batch, 9)
+    losses = loss_of(model, batch, 20)
+    assert "interlevel" not in losses
+    sum(losses.values()).backward()
+    assert all(p.grad is None for p in model.sampler.parameters())
+
+
+def test_the_interlevel_loss_leaves_the_field_alone(place):
+    model = model_of(TINY, place)
+    loss_of(model, batch_of(place))["interlevel"].backward()
+    assert all(p.grad is None for p in model.field.parameters())
+
+
+def test_masked_rays_do_not_count(place):
+    model, batch = model_of(TINY, place), batch_of(place)
+    weights = torch.zeros(len(batch.rays))
+    weights[:10] = 1.0
+    outputs = model(batch, 0, generator())
+    masked = model.get_loss_dict(outputs, replace(batch, weights=weights))
+    expected = (outputs["rgb"] - outputs["target"])[:10].square().mean()
+    torch.testing.assert_close(masked["rgb"], expected)
+    torch.testing.assert_close(masked["distortion"], 0.002 * outputs["distortion"][:10].mean())
+
+
+def test_nothing_is_seen_through_a_place_but_an_object_has_a_background(scene, place):
+    empty = replace(TINY, initial_density=1e-9)
+    thing = model_of(replace(empty, background="black"), scene).render(scene.cameras[0])
+    assert thing.rgb.max() < 1e-6 and thing.alpha.max() < 1e-6
+    assert model_of(empty, place).render(place.cameras[0]).rgb.min() > 0.2  # sigmoid's middle
+
+
+def test_rendering_has_every_output_and_does_not_depend_on_chunks(place):
+    model = model_of(replace(TINY, initial_density=1.0), place)
+    whole = model.render(place.cameras[0])
+    model.config = replace(model.config, render_chunk=100)
+    parts = model.render(place.cameras[0])
+    torch.testing.assert_close(parts.rgb, whole.rgb, atol=1e-5, rtol=0)
+    torch.testing.assert_close(parts.depth, whole.depth, atol=1e-3, rtol=1e-3)
+    assert whole.normal is not None and not whole.rgb.requires_grad
+    lengths = whole.normal.norm(dim=-1)
+    assert torch.all((lengths < 1e-6) | ((lengths - 1).abs() < 1e-4))
+    assert whole.extras["median_depth"].shape == whole.depth.shape
+
+
+def test_views_are_rendered_under_the_mean_of_the_trained_codes(place):
+    model = model_of(TINY, place)
+    before = model.render(place.cameras[0]).rgb
+    held_out = place.splits["test"][0]
+    assert model.appearance is not None
+    with torch.no_grad():
+        model.appearance.codes[held_out] += 100.0
+    assert torch.equal(model.render(place.cameras[0]).rgb, before)
+
+
+def test_jitter_and_background_come_from_the_generator(scene):
+    model, batch = model_of(TINY, scene), batch_of(scene)
+    one, two, again = (model(batch, 0, generator(seed)) for seed in (1, 2, 1))
+    assert torch.equal(one["rgb"], again["rgb"]) and torch.equal(one["target"], again["target"])
+    assert not torch.equal(one["target"], two["target"])
+
+
+def test_training_from_a_checkpoint_ends_with_the_same_bits(place):
+    config = replace(TINY, proposal_every=3, refine_poses=True)
+    model = model_of(config, place)
+    optimizers = optimizers_of(model)
+    train(model, place, range(14), optimizers)
+    saved = {name: value.clone() for name, value in model.state_dict().items()}
+    moments = {name: value.clone() for name, value in optimizers.state_dict().items()}
+    train(model, place, range(14, 24), optimizers)
+
+    again = model_of(config, place, seed=1)
+    again.load_state_dict(saved)
+    optimizers = optimizers_of(again)
+    optimizers.load_state_dict(moments)
+    train(again, place, range(14, 24), optimizers)
+    assert all(torch.equal(value, again.state_dict()[k]) for k, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize("kind", ["object", "unbounded"])
+def test_a_few_steps_learn_the_picture(scene, place, kind):
+    data = scene if kind == "object" else place
+    model = model_of(TINY, data)
+    optimizers = optimizers_of(model)
+    first = loss_of(model, batch_of(data))["rgb"].item()
+    train(model, data, range(40), optimizers)
+    assert loss_of(model, batch_of(data), 1)["rgb"].item() < 0.5 * first
+
+
+def test_new_weights_are_new_and_the_schedule_begins_again(place):
+    model = model_of(TINY, place)
+    model.sampler.last_update.fill_(7)
+    table = model.field.grid.table.detach().clone()
+    model.reinitialize(generator(3))
+    assert not torch.equal(model.field.grid.table, table)
+    assert model.sampler.last_update == 0

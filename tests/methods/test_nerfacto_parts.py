@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of nerfacto against closed forms: spacing, sampling, losses, schedules."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+import torch
+
+from diorama.cameras import Rays
+from diorama.config import DataConfig
+from diorama.data.load import load_scene
+from diorama.data.scene import Scene
+from diorama.errors import UserError
+from diorama.methods.nerfacto.check import check_nerfacto_config
+from diorama.methods.nerfacto.config import NerfactoConfig
+from diorama.methods.nerfacto.losses import (
+    distortion_per_ray,
+    interlevel_loss,
+    outer_weights,
+    scale_gradient,
+)
+from diorama.methods.nerfacto.render import median_distance
+from diorama.methods.nerfacto.sampler import ProposalSampler, even_edges
+from diorama.methods.nerfacto.samples import Proposal, RaySamples
+from diorama.methods.nerfacto.settings import NerfactoSettings
+from diorama.methods.nerfacto.spacing import Spacing
+from diorama.nn.scene_frame import SceneFrame
+from diorama.scenes import make_scene
+
+SMALL = NerfactoConfig(
+    levels=2, features=2, log2_table=8, max_resolution=32, width=16, color_layers=1,
+    samples=6, proposal_samples=(16, 8), proposal_resolutions=(16, 16), proposal_levels=1,
+    proposal_log2_table=8, appearance_size=4,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory) -> Scene:
+    folder = tmp_path_factory.mktemp("scene") / "spheres"
+    make_scene("spheres", folder, size=16, num_train=3, num_val=1, num_test=1)
+    return load_scene(DataConfig(path=folder))
+
+
+def open_settings(half: float = 2.0, near: float = 0.1) -> NerfactoSettings:
+    frame = SceneFrame((-half,) * 3, (half,) * 3, is_contracted=True)
+    return NerfactoSettings(frame, False, near, 1000 * half, None, False, 0, 0.01, 0.002)
+
+
+def rays_from(origins: list[list[float]], directions: list[list[float]]) -> Rays:
+    count = len(origins)
+    unit = torch.nn.functional.normalize(torch.tensor(directions), dim=1)
+    one = torch.ones(count)
+    return Rays(torch.tensor(origins), unit, one, one * 1e-3, torch.zeros(count, dtype=torch.long))
+
+
+def intervals(edges: list[float]) -> RaySamples:
+    row = torch.tensor([edges])
+    return RaySamples(row, row)
+
+
+def test_spacing_is_even_up_to_the_scene_and_in_disparity_beyond():
+    rays = rays_from([[0.0, 0.0, 0.0]], [[0.0, 0.0, 1.0]])
+    spacing = Spacing.of(open_settings(half=2.0, near=0.1), rays)
+    # In units of the half side 2: h(0.05) = 0.025, h(1) = 0.5, h(1000) = 0.9995.
+    share = (0.5 - 0.025) / (0.9995 - 0.025)
+    s = torch.tensor([[0.0, 0.5 * share, share, 1.0]])
+    expected = torch.tensor([[0.1, 0.5 * (0.1 + 2.0), 2.0, 2000.0]])
+    torch.testing.assert_close(spacing.distances(s), expected, rtol=2e-3, atol=0)
+
+
+def test_a_camera_outside_the_box_has_even_samples_up_to_its_centre():
+    rays = rays_from([[8.0, 0.0, 0.0]], [[-1.0, 0.0, 0.0]])
+    spacing = Spacing.of(open_settings(half=2.0, near=0.4), rays)
+    t = spacing.distances(torch.linspace(0, 1, 1001)[None])
+    steps = t.diff()[t[:, :-1] < 7.9]
+    assert steps.max() - steps.min() < 1e-3
+
+
+def test_uniform_spacing_ends_at_the_faces_of_the_box():
+    frame = SceneFrame((-1.0,) * 3, (1.0,) * 3, is_contracted=False)
+    settings = replace(open_settings(), frame=frame, is_uniform=True, near=0.5, far=100.0)
+    rays = rays_from([[-4.0, 0.0, 0.0], [0.0, 0.0, 0.0]], [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    t = Spacing.of(settings, rays).distances(torch.tensor([[0.0, 0.5, 1.0]] * 2))
+    torch.testing.assert_close(t, torch.tensor([[3.0, 4.0, 5.0], [0.5, 0.75, 1.0]]))
+
+
+def test_a_ray_that_misses_the_box_has_an_empty_interval():
+    frame = SceneFrame((-1.0,) * 3, (1.0,) * 3, is_contracted=False)
+    settings = replace(open_settings(), frame=frame, is_uniform=True, near=0.5, far=100.0)
+    rays = rays_from([[-4.0, 3.0, 0.0]], [[1.0, 0.0, 0.0]])
+    near, far = frame.span(rays.origins, rays.directions)
+    assert near > far
+    t = Spacing.of(settings, rays).distances(torch.tensor([[0.0, 1.0]]))
+    assert t[0, 0] == t[0, 1]
+
+
+def test_even_edges_keep_their_ends_and_their_order():
+    edges = even_edges(3, 4, torch.tensor([0.0, 0.5, 1.0]))
+    torch.testing.assert_close(edges[1], torch.linspace(0, 1, 5))
+    torch.testing.assert_close(edges[0], torch.tensor([0.0, 0.125, 0.375, 0.625, 1.0]))
+    torch.testing.assert_close(edges[2], torch.tensor([0.0, 0.375, 0.625, 0.875, 1.0]))
+
+
+def test_outer_weights_sum_what_overlaps():
+    edges = torch.tensor([[0.1, 0.25, 0.5, 0.9]])
+    coarse, weights = torch.tensor([[0.0, 0.25, 0.5, 1.0]]), torch.tensor([[0.1, 0.2, 0.4]])
+    bound = outer_weights(edges, coarse, weights)
+    torch.testing.assert_close(bound, torch.tensor([[0.1, 0.2, 0.4]]))
+    across = outer_weights(torch.tensor([[0.2, 0.6]]), coarse, weights)
+    torch.testing.assert_close(across, torch.tensor([[0.7]]))
+
+
+def test_outer_weights_against_a_loop():
+    torch.manual_seed(0)
+    edges = torch.cat((torch.zeros(5, 1), torch.rand(5, 7).sort().values, torch.ones(5, 1)), dim=1)
+    coarse = torch.cat((torch.zeros(5, 1), torch.rand(5, 3).sort().values, torch.ones(5, 1)), dim=1)
+    weights = torch.rand(5, 4)
+    bound = outer_weights(edges, coarse, weights)
+    for r in range(5):
+        for i in range(8):
+            overlaps = (coarse[r, :-1] < edges[r, i + 1]) & (coarse[r, 1:] > edges[r, i])
+            assert bound[r, i].item() == pytest.approx(weights[r, overlaps].sum().item(), abs=1e-6)
+
+
+def test_a_proposal_is_only_blamed_for_what_it_misses():
+    fine, weights = intervals([0.0, 0.5, 1.0]), torch.tensor([[0.2, 0.6]])
+    generous = Proposal(intervals([0.0, 0.5, 1.0]), torch.tensor([[0.3, 0.7]]))
+    blind = Proposal(intervals([0.0, 0.5, 1.0]), torch.tensor([[0.2, 0.1]]))
+    assert interlevel_loss(fine, weights, [generous]) == 0
+    expected = 0.5 * (0.6 - 0.1) ** 2 / 0.6
+    both = interlevel_loss(fine, weights, [generous, blind])
+    assert both.item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_distortion_of_two_intervals_has_its_closed_form():
+    samples, weights = intervals([0.0, 0.2, 1.0]), torch.tensor([[0.5, 0.25]])
+    pairs = 2 * 0.5 * 0.25 * (0.6 - 0.1)
+    within = (0.5**2 * 0.2 + 0.25**2 * 0.8) / 3
+    assert distortion_per_ray(samples, weights).item() == pytest.approx(pairs + within, rel=1e-5)
+
+
+def test_scaled_gradients_leave_values_alone():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = scale_gradient(x, torch.tensor([0.5, 0.0]))
+    y.sum().backward()
+    assert torch.equal(y, x)
+    torch.testing.assert_close(x.grad, torch.tensor([0.5, 0.0]))
+
+
+def test_median_distance_is_where_half_is_met():
+    samples = intervals([0.0, 1.0, 2.0, 3.0])
+    assert median_distance(samples, torch.tensor([[0.1, 0.2, 0.1]])).item() == 1.5
+    assert median_distance(samples, torch.zeros(1, 3)).item() <= 3.0
+
+
+def test_annealing_starts_flat_and_ends_sharp(scene):
+    sampler = ProposalSampler(replace(SMALL, anneal_steps=1000), open_settings())
+    assert sampler.anneal(0) == 0.0
+    assert sampler.anneal(500) == pytest.approx(5.0 / 5.5)
+    assert sampler.anneal(1000) == sampler.anneal(9999) == 1.0
+
+
+def test_proposals_rest_longer_and_longer():
+    config = replace(SMALL, proposal_every=5, proposal_warmup=100)
+    sampler = ProposalSampler(config, open_settings())
+    learned = []
+    for step in range(200):
+        if sampler.is_due(step):
+            sampler.last_update.fill_(step)
+            learned.append(step)
+    assert learned[:10] == list(range(10))
+    pauses = [b - a for a, b in pairwise(learned)]
+    assert pauses[-1] == 6  # nerfstudio's rule: more than five steps since the last
+    assert pauses == sorted(pauses)
+    assert sampler.is_due(learned[-1])  # a second batch of the same step
+
+
+@pytest.mark.parametrize(
+    ("options", "flag"),
+    [
+        ({"features": 3}, "--model.features"),
+        ({"max_resolution": 8}, "--model.max-resolution"),
+        ({"proposal_samples": (8,)}, "--model.proposal-samples"),
+        ({"proposal_samples": (8, 0)}, "--model.proposal-samples"),
+        ({"proposal_resolutions": (4, 4)}, "--model.proposal-resolutions"),
+        ({"far": 0.5}, "--model.far"),
+    ],
+)
+def test_impossible_options_are_refused_by_their_flag(options, flag):
+    with pytest.raises(UserError, match=flag):
+        check_nerfacto_config(replace(SMALL, **options))
+
+
+def test_settings_follow_the_kind_of_the_scene(scene):
+    thing = NerfactoSettings.of(NerfactoConfig(), replace(scene, kind="object", has_alpha=True))
+    assert not thing.frame.is_contracted and thing.is_uniform and thing.is_random
+    assert (thing.appearance_size, thing.initial_density, thing.distortion) == (0, 1.0, 0.0)
+    place = NerfactoSettings.of(NerfactoConfig(), replace(scene, kind="unbounded", has_alpha=False))
+    assert place.frame.is_contracted and not place.is_uniform and place.background is None
+    assert (place.appearance_size, place.initial_density, place.distortion) == (32, 0.01, 0.002)
+    wall = NerfactoSettings.of(NerfactoConfig(), replace(scene, kind="forward-facing"))
+    assert wall.frame.is_contracted and wall.frame.half_side == pytest.approx(scene.bounds.near)
