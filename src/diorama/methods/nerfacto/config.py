@@ -60,7 +60,7 @@ class NerfactoConfig(ModelConfig):
     """Behind the last sample: its own colour, or a fixed one, or random ones to train over; auto
     takes random ones for images with alpha, else the last sample's."""
     initial_density: float | None = None
-    """Density at the start, per half side of the box; unset: 0.01, and 1 for objects."""
+    """Density at the start, per half side of the box; unset: 0.1, and 1 for objects."""
     refine_poses: bool = False
     """Correct the training cameras' poses along with the scene."""
     interlevel: float = 1.0

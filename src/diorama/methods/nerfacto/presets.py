@@ -22,6 +22,7 @@ def nerfacto() -> TrainerConfig:
             anneal_steps=500,
             appearance_size=0,
             gradient_scaling=True,
+            background="random",
             render_chunk=1 << 12,
         ),
         optim=FieldOptimConfig(lr=1e-2, lr_final=1e-4, warmup_steps=50, eps=1e-15),

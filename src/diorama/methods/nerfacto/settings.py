@@ -8,7 +8,7 @@ from diorama.methods.nerfacto.config import NerfactoConfig
 from diorama.nn.scene_frame import SceneFrame
 
 APPEARANCE_SIZE = 32
-OPEN_DENSITY, OBJECT_DENSITY = 0.01, 1.0
+OPEN_DENSITY, OBJECT_DENSITY = 0.1, 1.0
 OPEN_DISTORTION = 0.002
 
 
