@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every method gives the engine, the exporters and the viewer: the Model interface."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import torch
 from jaxtyping import Float
@@ -32,6 +32,14 @@ class TrainingCallback:
     where: Literal["before-step", "after-step", "after-training"]
     call: Callable[[int], None]
     every: int = 1
+
+
+class OptimizerState(Protocol):
+    """The optimisers as a model may see them: the state that must follow its parameters' rows."""
+
+    def state_of(self, parameter: nn.Parameter) -> MutableMapping[str, Tensor]:
+        """The moments of a parameter, by name; empty before its first step."""
+        ...
 
 
 class Model(nn.Module):
@@ -65,6 +73,20 @@ class Model(nn.Module):
     def get_param_groups(self) -> dict[str, list[nn.Parameter]]:
         """Parameters by the group name that `OptimConfig.group` knows."""
         return {"all": list(self.parameters())}
+
+    def learning_rate_factors(self) -> Mapping[str, float]:
+        """Factors on the groups' learning rates that only the scene can tell (its size)."""
+        return {}
+
+    def attach(self, optimizers: OptimizerState) -> None:
+        """Called once before the first step, for models whose parameters grow and shrink.
+
+        Such a model gives a parameter new rows through `parameter.data`, so that the optimiser
+        goes on knowing it, and brings the moments into the same order.
+        """
+
+    def adopt_shapes(self, state: Mapping[str, Tensor]) -> None:
+        """Called before a checkpoint's tensors are loaded: take over shapes that may vary."""
 
     def get_callbacks(self) -> list[TrainingCallback]:
         """What must happen around steps (grid updates, densification, ...)."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from diorama.config import DataConfig
+from diorama.config import RayDataConfig
 from diorama.data import resident_window
 from diorama.data.image_store import GIGABYTE
 from diorama.data.ray_manager import RayBatch, RayDataManager
@@ -38,7 +38,7 @@ def same(a: RayBatch, b: RayBatch) -> bool:
 @pytest.mark.parametrize("cache", [1.0, 1000 / GIGABYTE])
 def test_pixels_belong_to_their_images_and_rays(tmp_path, sampling, cache):
     scene = made_scene(tmp_path, MIXED)
-    config = DataConfig(rays=500, sampling=sampling, cache_gb=cache)
+    config = RayDataConfig(rays=500, sampling=sampling, cache_gb=cache)
     manager = RayDataManager(config, scene, seed=3)
     for step in range(0, 200, 9):
         batch = manager.next_train(step)
@@ -60,7 +60,7 @@ def test_pixels_belong_to_their_images_and_rays(tmp_path, sampling, cache):
 
 
 def test_every_pixel_is_drawn(tmp_path):
-    manager = RayDataManager(DataConfig(rays=20_000), made_scene(tmp_path, MIXED))
+    manager = RayDataManager(RayDataConfig(rays=20_000), made_scene(tmp_path, MIXED))
     batch = manager.next_train(0)
     for i, (width, height) in enumerate(MIXED[:-1]):
         assert len(batch.xy[batch.image_index == i].unique(dim=0)) == width * height
@@ -71,7 +71,7 @@ def test_every_pixel_is_drawn(tmp_path):
 
 def test_a_batch_depends_on_seed_step_and_count_only(tmp_path):
     scene = made_scene(tmp_path, MIXED)
-    config = DataConfig(rays=64)
+    config = RayDataConfig(rays=64)
     manager = RayDataManager(config, scene, seed=1)
     batches = [manager.next_train(step) for step in range(5)]
     again = RayDataManager(config, scene, seed=1)
@@ -88,7 +88,7 @@ def test_a_batch_depends_on_seed_step_and_count_only(tmp_path):
 
 def test_precrop_uses_the_centre_first(tmp_path):
     scene = made_scene(tmp_path, [(40, 20), (1, 1), (4, 4)])
-    config = DataConfig(rays=4000, precrop_steps=5, precrop_fraction=0.5)
+    config = RayDataConfig(rays=4000, precrop_steps=5, precrop_fraction=0.5)
     manager = RayDataManager(config, scene)
     batch = manager.next_train(4)
     large = batch.xy[batch.image_index == 0]
@@ -106,7 +106,7 @@ def test_masks_and_depths_ride_along(tmp_path):
     depth = np.arange(24, dtype=np.float32).reshape(4, 6)
     scene = with_depths(scene, [None, depth, None, None], unit=2.0)
     for cache in (1.0, 450 / GIGABYTE):
-        manager = RayDataManager(DataConfig(rays=200, cache_gb=cache), scene)
+        manager = RayDataManager(RayDataConfig(rays=200, cache_gb=cache), scene)
         for step in range(0, 64, 8):
             batch = manager.next_train(step)
             column, row = (batch.xy - 0.5).T
@@ -121,7 +121,7 @@ def test_masks_and_depths_ride_along(tmp_path):
 def large(tmp_path):
     """Twenty training images in a cache for a quarter of them."""
     scene = made_scene(tmp_path, [(64, 48)] * 21)
-    config = DataConfig(rays=256, cache_gb=20 * 64 * 48 * 4 / 4 / GIGABYTE)
+    config = RayDataConfig(rays=256, cache_gb=20 * 64 * 48 * 4 / 4 / GIGABYTE)
     return scene, config
 
 
@@ -187,7 +187,7 @@ def test_resident_bytes_stay_within_the_cache(large, monkeypatch):
 
 def test_process_memory_does_not_grow_with_the_data_set(tmp_path):
     scene = made_scene(tmp_path, [(400, 300)] * 25, num_test=1)
-    config = DataConfig(rays=64, cache_gb=24 * 400 * 300 * 4 / 4 / GIGABYTE)
+    config = RayDataConfig(rays=64, cache_gb=24 * 400 * 300 * 4 / 4 / GIGABYTE)
     manager = RayDataManager(config, scene)
     manager.next_train(0)
     tracemalloc.start()
@@ -214,7 +214,7 @@ def test_a_corrupt_image_is_named_when_it_enters_the_window(large):
 
 
 def test_held_out_images_come_with_their_cameras(tmp_path):
-    manager = RayDataManager(DataConfig(), made_scene(tmp_path, MIXED, num_test=2))
+    manager = RayDataManager(RayDataConfig(), made_scene(tmp_path, MIXED, num_test=2))
     assert manager.eval_indices("test") == (3, 4)
     assert manager.eval_indices("val") == ()
     camera, rgba = manager.eval_image("test", 1)
@@ -235,28 +235,28 @@ def test_held_out_images_come_with_their_cameras(tmp_path):
 def test_bad_settings_are_named(tmp_path, change, sentence):
     scene = made_scene(tmp_path, [(4, 4)] * 2)
     with pytest.raises(UserError, match=sentence):
-        RayDataManager(DataConfig(**change), scene)
+        RayDataManager(RayDataConfig(**change), scene)
 
 
 def test_no_training_image_is_an_error(tmp_path):
     scene = made_scene(tmp_path, [(4, 4)])
     with pytest.raises(UserError, match="no image is left for training"):
-        RayDataManager(DataConfig(), scene)
+        RayDataManager(RayDataConfig(), scene)
 
 
 def test_one_image_larger_than_the_cache_still_trains(tmp_path):
     scene = made_scene(tmp_path, [(40, 40)] * 2)
-    manager = RayDataManager(DataConfig(rays=8, cache_gb=1e-6), scene)
+    manager = RayDataManager(RayDataConfig(rays=8, cache_gb=1e-6), scene)
     for step in (0, STEPS_PER_IMAGE, 5 * STEPS_PER_IMAGE):
         assert len(manager.next_train(step).rays) == 8
     two = replace(scene, splits={"train": (0, 1), "val": (), "test": ()})
-    manager = RayDataManager(DataConfig(rays=8, cache_gb=1e-6), two)
+    manager = RayDataManager(RayDataConfig(rays=8, cache_gb=1e-6), two)
     seen = {int(manager.next_train(step).image_index[0]) for step in range(4 * STEPS_PER_IMAGE)}
     assert seen == {0, 1}
 
 
 def test_batches_are_quick(tmp_path):
-    manager = RayDataManager(DataConfig(rays=4096), made_scene(tmp_path, [(200, 200)] * 20))
+    manager = RayDataManager(RayDataConfig(rays=4096), made_scene(tmp_path, [(200, 200)] * 20))
     manager.next_train(0)
     durations = []
     threads = torch.get_num_threads()

@@ -82,7 +82,8 @@ class TinyData:
     """Random pixels; batch `s` of `num_rays` is the second half of a batch of 2 n of step s / 2."""
 
     def __init__(self, config: TinyDataConfig, scene: Scene, seed: int, device: torch.device):
-        self.scene, self.seed, self.num_rays = scene, seed, config.rays
+        self.scene, self.seed = scene, seed
+        self.num_rays = self.first_num_rays = config.rays
         self.drawn = torch.zeros(3)
 
     def next_train(self, step: int) -> TinyBatch:
@@ -93,6 +94,9 @@ class TinyData:
         self.drawn += 1
         return TinyBatch(xyt, picture(xyt[:, :2], xyt[:, 2]))
 
+    def restart(self) -> None:
+        self.num_rays = self.first_num_rays
+
     def eval_indices(self, split: str) -> tuple[int, ...]:
         return self.scene.splits[split]
 
@@ -101,6 +105,9 @@ class TinyData:
         rgb = picture(_grid(camera), camera.world_from_camera[0, 0, 3])
         rgba = torch.cat([rgb, torch.ones_like(rgb[..., :1])], dim=-1)
         return camera, (255 * rgba).round().to(torch.uint8)
+
+    def eval_weights(self, split: str, k: int) -> Tensor | None:
+        return None
 
     def state_dict(self) -> dict[str, Any]:
         return {"num_rays": self.num_rays, "drawn": self.drawn}

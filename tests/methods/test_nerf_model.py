@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from diorama.config import DataConfig
+from diorama.config import DataConfig, RayDataConfig
 from diorama.data.load import load_scene
 from diorama.data.ray_manager import RayBatch, RayDataManager
 from diorama.data.scene import Scene
@@ -36,7 +36,7 @@ def model_of(config: NerfConfig, scene: Scene, seed: int = 0) -> NerfModel:
 
 
 def batch_of(scene: Scene, step: int = 0, rays: int = 64) -> RayBatch:
-    return RayDataManager(DataConfig(path=scene.root, rays=rays), scene).next_train(step)
+    return RayDataManager(RayDataConfig(path=scene.root, rays=rays), scene).next_train(step)
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -191,7 +191,7 @@ class Ball(torch.nn.Module):
 
 def test_the_number_of_rays_follows_the_sample_budget(scene):
     model = model_of(replace(TINY_GRID, sample_budget=4096), scene)
-    manager = RayDataManager(DataConfig(path=scene.root, rays=64), scene)
+    manager = RayDataManager(RayDataConfig(path=scene.root, rays=64), scene)
     for step in range(12):
         model(manager.next_train(step), step, generator(step))
         manager.num_rays = model.next_num_rays(manager.num_rays)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from diorama.config import DataConfig, FieldOptimConfig
+from diorama.config import DataConfig, FieldOptimConfig, RayDataConfig
 from diorama.data.load import load_scene
 from diorama.data.ray_manager import RayBatch, RayDataManager
 from diorama.data.scene import Scene
@@ -42,7 +42,7 @@ def model_of(config: NerfactoConfig, scene: Scene, seed: int = 0) -> NerfactoMod
 
 
 def batch_of(scene: Scene, step: int = 0, rays: int = 64) -> RayBatch:
-    return RayDataManager(DataConfig(path=scene.root, rays=rays), scene).next_train(step)
+    return RayDataManager(RayDataConfig(path=scene.root, rays=rays), scene).next_train(step)
 
 
 def generator(seed: int = 0) -> torch.Generator:

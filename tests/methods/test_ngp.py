@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from diorama.config import DataConfig
+from diorama.config import DataConfig, RayDataConfig
 from diorama.data.load import load_scene
 from diorama.data.ray_manager import RayBatch, RayDataManager
 from diorama.data.scene import Scene
@@ -37,7 +37,7 @@ def model_of(config: NgpConfig, scene: Scene) -> NgpModel:
 
 
 def batch_of(scene: Scene, step: int = 0, rays: int = 64) -> RayBatch:
-    return RayDataManager(DataConfig(path=scene.root, rays=rays), scene).next_train(step)
+    return RayDataManager(RayDataConfig(path=scene.root, rays=rays), scene).next_train(step)
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -87,7 +87,7 @@ def test_the_groups_hold_each_parameter_once(scene):
 def test_it_learns_the_colours_and_the_opacity(learned, scene):
     view = scene.splits["test"][0]
     output = learned.render(scene.cameras[view])
-    truth = RayDataManager(DataConfig(path=scene.root), scene).eval_image("test", 0)[1] / 255
+    truth = RayDataManager(RayDataConfig(path=scene.root), scene).eval_image("test", 0)[1] / 255
     blended = truth[..., :3] * truth[..., 3:] + 1 - truth[..., 3:]
     mse = (output.rgb - blended).square().mean()
     assert -10 * mse.log10() > 17

@@ -27,7 +27,12 @@ from diorama.cameras.projection import Projected
 from diorama.cameras.quaternions import matrix_from_quaternion, quaternion_from_matrix, slerp
 from diorama.cameras.rays import Rays
 from diorama.cameras.similarity import Similarity
-from diorama.cameras.undistort import resample_image, undistort_image, undistorted_camera
+from diorama.cameras.undistort import (
+    resample_image,
+    resample_nearest,
+    undistort_image,
+    undistorted_camera,
+)
 
 __all__ = [
     "COLMAP_MODELS",
@@ -57,6 +62,7 @@ __all__ = [
     "read_path",
     "recentre",
     "resample_image",
+    "resample_nearest",
     "slerp",
     "spherical_pose",
     "spherify",

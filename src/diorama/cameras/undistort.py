@@ -109,6 +109,17 @@ def resample_image(
     return out, has_source
 
 
+def resample_nearest(
+    values: Float[Tensor, "H W"], camera: Cameras, target: Cameras
+) -> Float[Tensor, "h w"]:
+    """As `resample_image`, by picking the nearest pixel: a mean of depths lies on no surface."""
+    height, width = values.shape
+    xy, _ = _source_pixels(camera, target, slice(0, target.height()))
+    column = xy[..., 0].nan_to_num().long().clamp(0, width - 1)
+    row = xy[..., 1].nan_to_num().long().clamp(0, height - 1)
+    return values[row, column]
+
+
 def _source_pixels(camera: Cameras, target: Cameras, rows: slice) -> tuple[Tensor, Tensor]:
     """Where the pixel centres of some rows of `target` lie in `camera`, in float64."""
     camera, target = camera.to(torch.float64), target.to(torch.float64)

@@ -14,9 +14,7 @@ Format = Literal["auto", "blender", "transforms", "colmap", "llff", "deepvoxels"
 
 @dataclass(frozen=True)
 class DataConfig(Config):
-    """The data set and the batches drawn from it."""
-
-    target: ClassVar[str] = "diorama.data.ray_manager:RayDataManager"
+    """The data set; subclasses say what a training batch of it is."""
 
     path: Annotated[Path | None, tyro.conf.arg(name="data", prefix_name=False, metavar="PATH")] = (
         None
@@ -49,6 +47,14 @@ class DataConfig(Config):
     """What a mask file means: pixels to ignore, the object's alpha, or nothing."""
     cache_gb: float = 2.0
     """Memory for decoded images, in GB; larger data sets stream through it."""
+
+
+@dataclass(frozen=True)
+class RayDataConfig(DataConfig):
+    """The data set, drawn as batches of random pixels with their rays."""
+
+    target: ClassVar[str] = "diorama.data.ray_manager:RayDataManager"
+
     rays: int = 1024
     """Rays in a training batch (the first batch, where a method adapts it)."""
     sampling: Literal["all-images", "per-image"] = "all-images"
@@ -57,3 +63,10 @@ class DataConfig(Config):
     """For this many first steps only the centre of the images is used."""
     precrop_fraction: float = 0.5
     """The side of that centre crop, as a fraction of the image."""
+
+
+@dataclass(frozen=True)
+class ImageDataConfig(DataConfig):
+    """The data set, drawn as whole images without distortion, each once per round."""
+
+    target: ClassVar[str] = "diorama.data.image_manager:ImageDataManager"

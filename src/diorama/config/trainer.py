@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 import tyro
 
 from diorama.config.base import Config
-from diorama.config.data import DataConfig
+from diorama.config.data import DataConfig, RayDataConfig
 from diorama.config.optim import OptimConfig
 
 SCHEMA_VERSION = 1
@@ -75,7 +75,7 @@ class TrainerConfig(Config):
     """CPU threads; unset takes all cores."""
     quiet: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Print nothing but errors and the run folder."""
-    data: DataConfig = field(default_factory=DataConfig)
+    data: DataConfig = field(default_factory=RayDataConfig)
     """The data set and its batches."""
     model: ModelConfig = field(default_factory=ModelConfig)
     """The method's model."""

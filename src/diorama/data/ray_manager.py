@@ -10,7 +10,7 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from diorama.cameras import Cameras, Rays
-from diorama.config import DataConfig
+from diorama.config import RayDataConfig
 from diorama.data.image_store import GIGABYTE, ImageStore
 from diorama.data.resident_window import ResidentWindow
 from diorama.data.scene import Scene
@@ -59,7 +59,7 @@ class RayDataManager:
 
     def __init__(
         self,
-        config: DataConfig,
+        config: RayDataConfig,
         scene: Scene,
         seed: int = 0,
         device: torch.device | str = "cpu",
@@ -96,6 +96,10 @@ class RayDataManager:
         batch = RayBatch(rays, rgba / 255, weights, image_index, xy, depth)
         return batch if self.device.type == "cpu" else batch.to(self.device)
 
+    def restart(self) -> None:
+        """Begin anew, as after a dead start: batches have their first length again."""
+        self.num_rays = self.config.rays
+
     def _draw_slots(self, generator: torch.Generator) -> Int[Tensor, " R"]:
         num_slots = self._window.capacity
         if self.config.sampling == "per-image":
@@ -122,6 +126,10 @@ class RayDataManager:
         index = self.eval_indices(split)[k]
         return self.scene.cameras[index].to(self.device), self.store.rgba(index).to(self.device)
 
+    def eval_weights(self, split: str, k: int) -> UInt8[Tensor, "H W"] | None:
+        """Loss mask of the k-th image of a split; None: all pixels count."""
+        return self.store.loss_mask(self.eval_indices(split)[k])
+
     def state_dict(self) -> dict[str, Any]:
         """What a batch depends on beside the step."""
         return {"seed": self.seed, "num_rays": self.num_rays}
@@ -139,7 +147,7 @@ def _seed_of(seed: int, what: int | str) -> int:
     return int.from_bytes(digest, "little")
 
 
-def _check(config: DataConfig, scene: Scene) -> None:
+def _check(config: RayDataConfig, scene: Scene) -> None:
     if not scene.splits["train"]:
         raise UserError(
             f"{scene.root}: no image is left for training;"

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from diorama.engine.disk import sync_folder
 from diorama.errors import UserError
+from diorama.model import Model
 
 FORMAT_VERSION = 1
 Tensors = dict[str, Tensor]
@@ -104,6 +105,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
 def load_model_state(model: nn.Module, state: Mapping[str, Tensor], source: Path) -> None:
     """Load weights and buffers; the first tensor that does not fit is named."""
+    if isinstance(model, Model):
+        model.adopt_shapes(state)
     own = model.state_dict()
     advice = "It was trained with another method, other options or another version of Diorama."
     for name, tensor in own.items():

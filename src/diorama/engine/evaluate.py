@@ -14,7 +14,6 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from diorama.data.image_store import has_loss_mask, load_loss_mask
 from diorama.engine.pipeline import Pipeline
 from diorama.engine.rng import preserved_rng
 from diorama.metrics import psnr, ssim
@@ -87,9 +86,8 @@ def evaluate_image(pipeline: Pipeline, split: str, k: int) -> EvaluatedImage:
     camera, rgba = pipeline.datamanager.eval_image(split, k)
     output = model.render(camera.to(pipeline.device))
     target = over_background(rgba.to(output.rgb.device), model.background.to(output.rgb.device))
-    weights = None
-    if has_loss_mask(scene, index):
-        weights = load_loss_mask(scene, index).to(output.rgb.device).float() / 255
+    weights = pipeline.datamanager.eval_weights(split, k)
+    weights = None if weights is None else weights.to(output.rgb.device).float() / 255
     metrics = image_metrics(output.rgb, target, weights) | _extra_metrics(model, output, target)
     return EvaluatedImage(scene.frames[index].name, metrics, output, target)
 

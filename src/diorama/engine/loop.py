@@ -10,7 +10,7 @@ from diorama.engine.checkpoint_folder import drop_all_but, save_checkpoint
 from diorama.engine.evaluate import EvaluatedImage, Evaluation, evaluate
 from diorama.engine.failures import check_finite_state
 from diorama.engine.logs import RunLog
-from diorama.engine.optimizers import Optimizers
+from diorama.engine.optimizers import Optimizers, optimizers_of
 from diorama.engine.pipeline import Pipeline
 from diorama.engine.progress import Reporter, StepReport
 from diorama.engine.rng import derived_seed, preserved_rng
@@ -247,8 +247,8 @@ class TrainingLoop:
         found_at, state.step = state.step, 0
         self._generator.manual_seed(derived_seed(self.config.seed, "restart", state.restarts))
         model.reinitialize(self._generator)
-        self.optimizers = Optimizers(self.config.optim, model.get_param_groups())
-        self.pipeline.datamanager.num_rays = self.config.data.rays
+        self.optimizers = optimizers_of(model, self.config.optim)
+        self.pipeline.datamanager.restart()
         if self.config.max_minutes is not None:
             self._clock.note()
             state.planned_steps = None

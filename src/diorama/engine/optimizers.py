@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One torch optimiser per named parameter group, stepped and saved together."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
+from types import MappingProxyType
 
 import torch
 from torch import Tensor, nn
@@ -10,12 +11,22 @@ from diorama.config import OptimConfig
 from diorama.engine.native_adam import NativeAdam, NativeAdamW
 from diorama.engine.schedules import learning_rate
 from diorama.errors import UserError
+from diorama.model import Model
 
 
 class Optimizers:
-    """The optimisers of all parameter groups of a model, each with its recipe and schedule."""
+    """The optimisers of all parameter groups of a model, each with its recipe and schedule.
 
-    def __init__(self, config: OptimConfig, groups: Mapping[str, Sequence[nn.Parameter]]):
+    `factors` multiply the learning rates of the groups they name.
+    """
+
+    def __init__(
+        self,
+        config: OptimConfig,
+        groups: Mapping[str, Sequence[nn.Parameter]],
+        factors: Mapping[str, float] = MappingProxyType({}),
+    ):
+        self._factors = dict(factors)
         self._recipes: dict[str, OptimConfig] = {}
         self._optimizers: dict[str, torch.optim.Optimizer] = {}
         for name, parameters in groups.items():
@@ -38,13 +49,21 @@ class Optimizers:
         rates = {}
         for name, optimizer in self._optimizers.items():
             recipe = self._recipes[name]
-            rates[name] = learning_rate(recipe, step, max_steps, squeeze)
+            factor = self._factors.get(name, 1.0)
+            rates[name] = factor * learning_rate(recipe, step, max_steps, squeeze)
             for group in optimizer.param_groups:
                 group["lr"] = rates[name]
                 if recipe.clip_norm is not None:
                     nn.utils.clip_grad_norm_(group["params"], recipe.clip_norm)
             optimizer.step()
         return rates
+
+    def state_of(self, parameter: nn.Parameter) -> MutableMapping[str, Tensor]:
+        """The moments of a parameter, by name; empty before its first step."""
+        for optimizer in self._optimizers.values():
+            if parameter in optimizer.state:
+                return optimizer.state[parameter]
+        return {}
 
     def state_dict(self) -> dict[str, Tensor]:
         """Every moment as `<group>/<index of the parameter>/<moment>`: plain tensors only."""
@@ -72,6 +91,13 @@ class Optimizers:
             plain = optimizer.state_dict()
             plain["state"] = fresh[name]
             optimizer.load_state_dict(plain)
+
+
+def optimizers_of(model: Model, config: OptimConfig) -> Optimizers:
+    """The optimisers of a model's groups, made known to the model."""
+    optimizers = Optimizers(config, model.get_param_groups(), model.learning_rate_factors())
+    model.attach(optimizers)
+    return optimizers
 
 
 def _recipe(config: OptimConfig, name: str, names: list[str]) -> OptimConfig:

@@ -14,12 +14,19 @@ from diorama.model import Model
 
 
 class DataManager(Protocol):
-    """What a data manager gives the engine; batches are a function of (seed, step, num_rays)."""
+    """What a data manager gives the engine; batches are a function of (seed, step, num_rays).
+
+    `num_rays` counts the rays, or pixels, of the batch that was drawn last or comes next.
+    """
 
     num_rays: int
 
     def next_train(self, step: int) -> Any:
         """The batch of data step `step`."""
+        ...
+
+    def restart(self) -> None:
+        """Forget what training changed: it begins anew."""
         ...
 
     def eval_indices(self, split: str) -> tuple[int, ...]:
@@ -28,6 +35,10 @@ class DataManager(Protocol):
 
     def eval_image(self, split: str, k: int) -> tuple[Cameras, Tensor]:
         """Camera and uint8 RGBA image of the k-th frame of a split."""
+        ...
+
+    def eval_weights(self, split: str, k: int) -> Tensor | None:
+        """uint8 loss mask of the k-th frame of a split; None: all its pixels count."""
         ...
 
     def state_dict(self) -> dict[str, Any]:
@@ -67,8 +78,8 @@ class Pipeline:
         self, step: int, generator: torch.Generator, data_step: int | None = None
     ) -> StepLosses:
         """Losses of one batch; `data_step` numbers batches when several make one step."""
-        num_rays = self.datamanager.num_rays
         batch = self.datamanager.next_train(step if data_step is None else data_step)
+        num_rays = self.datamanager.num_rays
         outputs = self.model(batch, step, generator)
         with torch.no_grad():
             metrics = self.model.get_metrics_dict(outputs, batch)

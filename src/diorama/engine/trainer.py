@@ -21,7 +21,7 @@ from diorama.engine.failures import training_errors
 from diorama.engine.logs import AllLogs, JsonlLog, RunLog
 from diorama.engine.loop import TrainingLoop
 from diorama.engine.metrics_file import write_metrics
-from diorama.engine.optimizers import Optimizers
+from diorama.engine.optimizers import Optimizers, optimizers_of
 from diorama.engine.pipeline import Pipeline
 from diorama.engine.progress import Reporter, make_reporter
 from diorama.engine.rng import seed_everything
@@ -137,7 +137,7 @@ class Trainer:
         scene = load_scene(config.data) if self._scene is None else self._scene
         seed_everything(config.seed)
         pipeline = Pipeline(config.pipeline, scene, config.seed, device)
-        return pipeline, Optimizers(config.optim, pipeline.model.get_param_groups())
+        return pipeline, optimizers_of(pipeline.model, config.optim)
 
     def _run(self, loop: TrainingLoop) -> Path:
         run = loop.run

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The named NeRF configurations: the paper's two, and one sized for a CPU."""
 
-from diorama.config import DataConfig, LogConfig, OptimConfig, TrainerConfig
+from diorama.config import LogConfig, OptimConfig, RayDataConfig, TrainerConfig
 from diorama.methods.nerf.config import NerfConfig
 
 
@@ -10,7 +10,7 @@ def nerf() -> TrainerConfig:
     return TrainerConfig(
         method="nerf",
         max_steps=200_000,
-        data=DataConfig(rays=1024, sampling="per-image", precrop_steps=500),
+        data=RayDataConfig(rays=1024, sampling="per-image", precrop_steps=500),
         model=NerfConfig(),
         optim=OptimConfig(lr=5e-4, lr_final=5e-5, schedule="exponential", decay_steps=500_000),
         log=LogConfig(eval_every=2500),
@@ -22,7 +22,7 @@ def nerf_llff() -> TrainerConfig:
     return TrainerConfig(
         method="nerf-llff",
         max_steps=200_000,
-        data=DataConfig(rays=1024),
+        data=RayDataConfig(rays=1024),
         model=NerfConfig(importance=64, raw_noise_std=1.0),
         optim=OptimConfig(lr=5e-4, lr_final=5e-5, schedule="exponential", decay_steps=250_000),
         log=LogConfig(eval_every=2500),
@@ -34,7 +34,7 @@ def nerf_small() -> TrainerConfig:
     return TrainerConfig(
         method="nerf-small",
         max_steps=40_000,
-        data=DataConfig(rays=256, max_side=800),
+        data=RayDataConfig(rays=256, max_side=800),
         model=NerfConfig(
             depth=4,
             width=128,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The named configuration of the proposal-network method: nerfacto, sized for a CPU."""
 
-from diorama.config import DataConfig, FieldOptimConfig, LogConfig, TrainerConfig
+from diorama.config import FieldOptimConfig, LogConfig, RayDataConfig, TrainerConfig
 from diorama.methods.nerfacto.config import NerfactoConfig
 
 
@@ -10,7 +10,7 @@ def nerfacto() -> TrainerConfig:
     return TrainerConfig(
         method="nerfacto",
         max_steps=30_000,
-        data=DataConfig(rays=1024, max_side=800),
+        data=RayDataConfig(rays=1024, max_side=800),
         model=NerfactoConfig(
             levels=8,
             features=4,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The named configurations of the hash-grid method: the published one, and one for a CPU."""
 
-from diorama.config import DataConfig, FieldOptimConfig, LogConfig, TrainerConfig
+from diorama.config import FieldOptimConfig, LogConfig, RayDataConfig, TrainerConfig
 from diorama.methods.ngp.config import NgpConfig
 
 
@@ -10,7 +10,7 @@ def ngp() -> TrainerConfig:
     return TrainerConfig(
         method="ngp",
         max_steps=20_000,
-        data=DataConfig(rays=1024),
+        data=RayDataConfig(rays=1024),
         model=NgpConfig(),
         optim=FieldOptimConfig(
             lr=1e-2,
@@ -28,7 +28,7 @@ def ngp_fast() -> TrainerConfig:
     return TrainerConfig(
         method="ngp-fast",
         max_steps=30_000,
-        data=DataConfig(rays=512, max_side=800),
+        data=RayDataConfig(rays=512, max_side=800),
         model=NgpConfig(
             levels=8,
             features=4,
