@@ -29,13 +29,18 @@ class RenderOutput:
 class TrainingCallback:
     """A function the trainer calls around its steps, every `every` steps."""
 
-    where: Literal["before-step", "after-step", "after-training"]
+    where: Literal["before-step", "before-update", "after-step", "after-training"]
+    """before-update: gradients are there, and the optimisers have not moved anything yet."""
     call: Callable[[int], None]
     every: int = 1
 
 
 class OptimizerState(Protocol):
     """The optimisers as a model may see them: the state that must follow its parameters' rows."""
+
+    def rate_of(self, parameter: nn.Parameter) -> float:
+        """The learning rate of its last step; 0 before the first."""
+        ...
 
     def state_of(self, parameter: nn.Parameter) -> MutableMapping[str, Tensor]:
         """The moments of a parameter, by name; empty before its first step."""

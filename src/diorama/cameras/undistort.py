@@ -101,7 +101,7 @@ def resample_image(
     has_source = torch.empty(target.height(), target.width(), dtype=torch.bool)
     for top in range(0, target.height(), _ROWS_AT_ONCE):
         rows = slice(top, min(top + _ROWS_AT_ONCE, target.height()))
-        xy, is_valid = _source_pixels(camera, target, rows)
+        xy, is_valid = source_pixels(camera, target, rows)
         inside = (xy > 0) & (xy < xy.new_tensor([width, height]))
         has_source[rows] = is_valid & (inside[..., 1] if is_panorama else inside.all(-1))
         out[rows] = _sample(source, xy + xy.new_tensor([float(is_panorama), 0.0]))
@@ -114,13 +114,13 @@ def resample_nearest(
 ) -> Float[Tensor, "h w"]:
     """As `resample_image`, by picking the nearest pixel: a mean of depths lies on no surface."""
     height, width = values.shape
-    xy, _ = _source_pixels(camera, target, slice(0, target.height()))
+    xy, _ = source_pixels(camera, target, slice(0, target.height()))
     column = xy[..., 0].nan_to_num().long().clamp(0, width - 1)
     row = xy[..., 1].nan_to_num().long().clamp(0, height - 1)
     return values[row, column]
 
 
-def _source_pixels(camera: Cameras, target: Cameras, rows: slice) -> tuple[Tensor, Tensor]:
+def source_pixels(camera: Cameras, target: Cameras, rows: slice) -> tuple[Tensor, Tensor]:
     """Where the pixel centres of some rows of `target` lie in `camera`, in float64."""
     camera, target = camera.to(torch.float64), target.to(torch.float64)
     y, x = torch.meshgrid(

@@ -102,6 +102,9 @@ class Scene:
     notes: tuple[str, ...] = field(default=())
     """What was found, and what a careful user should know, a sentence each."""
 
+    has_files: bool = True
+    """False for a description read back from a run folder: there are no images to open."""
+
     def to_plain(self) -> dict[str, Any]:
         """Lists, numbers and strings only: all that rendering needs, and no machine's paths."""
         bounds = self.bounds
@@ -157,6 +160,7 @@ def _scene_from_plain(data: Any) -> Scene:
         name=str(data["name"]),
         format=str(data["format"]),
         root=Path("."),
+        has_files=False,
         frames=tuple(Frame(name=name, image_path=Path(name)) for name in names),
         cameras=cameras,
         splits=splits,

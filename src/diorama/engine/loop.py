@@ -98,6 +98,7 @@ class TrainingLoop:
         result = train_step(
             self.config, self.pipeline, self.optimizers, self.run, self._generator,
             step=state.step, end=self.end, restarts=state.restarts,
+            before_update=lambda: self._call("before-update"),
         )  # fmt: skip
         self._call("after-step")
         manager = self.pipeline.datamanager

@@ -58,6 +58,14 @@ class Optimizers:
             optimizer.step()
         return rates
 
+    def rate_of(self, parameter: nn.Parameter) -> float:
+        """The learning rate of a parameter's last step; 0 before the first."""
+        for optimizer in self._optimizers.values():
+            for group in optimizer.param_groups:
+                if any(own is parameter for own in group["params"]):
+                    return float(group["lr"]) if optimizer.state.get(parameter) else 0.0
+        raise ValueError("rate_of() knows trainable parameters of the model's groups only")
+
     def state_of(self, parameter: nn.Parameter) -> MutableMapping[str, Tensor]:
         """The moments of a parameter, by name; empty before its first step."""
         for optimizer in self._optimizers.values():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One optimiser step: batches, losses, gradients, update."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -60,6 +61,7 @@ def train_step(
     step: int,
     end: int,
     restarts: int,
+    before_update: Callable[[], None],
 ) -> StepResult:
     """Average the gradients of `accumulate` batches and update.
 
@@ -77,6 +79,7 @@ def train_step(
         (part.total / count).backward()
         detached = {name: term.detach() for name, term in part.terms.items()}
         losses.append(StepLosses(detached, part.metrics, part.num_rays))
+    before_update()
     rates = optimizers.step(step, end, squeeze=end / config.max_steps)
     return StepResult(losses, rates)
 

@@ -36,6 +36,15 @@ class PoseRefinement(nn.Module):
         directions = (rotation @ rays.directions[:, :, None])[:, :, 0]
         return replace(rays, origins=rays.origins + correction[:, :3], directions=directions)
 
+    def pose(
+        self, world_from_camera: Float[Tensor, "3 4"], image_index: int
+    ) -> Float[Tensor, "3 4"]:
+        """The corrected pose of one image: the one whose rays `forward` gives."""
+        correction = self.corrections[image_index]
+        rotation = rotation_matrices(correction[None, 3:])[0]
+        center = world_from_camera[:, 3] + correction[:3]
+        return torch.cat((rotation @ world_from_camera[:, :3], center[:, None]), dim=1)
+
     def penalty(self) -> Float[Tensor, ""]:
         """Mean length of the corrections, weighted: keeps the whole scene from drifting."""
         translation, rotation = self.corrections.split(3, dim=1)
