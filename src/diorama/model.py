@@ -47,16 +47,34 @@ class OptimizerState(Protocol):
         ...
 
 
+class Watch(Protocol):
+    """Where a model writes what it has to tell beside the trainer's scalars."""
+
+    def scalars(self, step: int, kind: str, values: Mapping[str, Any]) -> None:
+        """Numbers of one `kind` at a step."""
+        ...
+
+    def image(self, step: int, name: str, rgb: Float[Tensor, "H W 3"]) -> None:
+        """An image at a step."""
+        ...
+
+    def histogram(self, step: int, name: str, values: Float[Tensor, " N"]) -> None:
+        """The distribution of many numbers at a step."""
+        ...
+
+
 class Model(nn.Module):
     """Base of every method's model.
 
     The trainer calls, per step: `forward(batch, step, generator)`, `get_metrics_dict`,
     `get_loss_dict`. Everything else in Diorama sees `render(camera)` only.
-    `max_steps` is set by the trainer before the first step (and again when a time budget fixes
-    it) for what the model itself schedules.
+    `max_steps` and `squeeze` are set by the trainer before the first step (and again when a time
+    budget fixes them) for what the model itself schedules: the number of steps, and its ratio to
+    the number that the config's own step numbers are meant for.
     """
 
     max_steps: int = 1
+    squeeze: float = 1.0
 
     def __init__(self, config: ModelConfig, scene: Scene):
         super().__init__()
@@ -90,6 +108,9 @@ class Model(nn.Module):
         goes on knowing it, and brings the moments into the same order.
         """
 
+    def watch(self, log: Watch) -> None:
+        """Called once before the first step, with the run's logs."""
+
     def adopt_shapes(self, state: Mapping[str, Tensor]) -> None:
         """Called before a checkpoint's tensors are loaded: take over shapes that may vary."""
 
@@ -109,6 +130,11 @@ class Model(nn.Module):
     def next_num_rays(self, num_rays: int) -> int:
         """Rays of the next batch; methods with a sample budget override it."""
         return num_rays
+
+    def step_cost(self, step: int, max_steps: int) -> float:
+        """Time of a step of a run of that length, relative to its other steps; for budgets."""
+        del step, max_steps
+        return 1.0
 
     def dead_start(self, step: int) -> str | None:
         """A sentence if training got stuck at its start and must be re-seeded, else None."""

@@ -105,4 +105,5 @@ def _fill(
 ) -> None:
     load_model_state(model, checkpoint.model, source)
     model.max_steps = config.max_steps if state.planned_steps is None else state.planned_steps
+    model.squeeze = model.max_steps / config.max_steps
     model.eval()

@@ -21,6 +21,9 @@ class RunLog:
     def image(self, step: int, name: str, rgb: Float[Tensor, "H W 3"]) -> None:
         """An image at a step."""
 
+    def histogram(self, step: int, name: str, values: Float[Tensor, " N"]) -> None:
+        """The distribution of many numbers at a step."""
+
     def rewind(self, step: int) -> None:
         """Forget everything after `step`: it is going to be done again."""
 
@@ -43,6 +46,11 @@ class AllLogs(RunLog):
         """To each log."""
         for log in self._logs:
             log.image(step, name, rgb)
+
+    def histogram(self, step: int, name: str, values: Float[Tensor, " N"]) -> None:
+        """To each log."""
+        for log in self._logs:
+            log.histogram(step, name, values)
 
     def rewind(self, step: int) -> None:
         """In each log."""

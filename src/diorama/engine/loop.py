@@ -65,6 +65,7 @@ class TrainingLoop:
         state = self.state
         self._clock.start()
         self._tell_model()
+        self.pipeline.model.watch(self.log)
         if state.step == 0:
             self.save()
         while state.step < self.end:
@@ -192,6 +193,7 @@ class TrainingLoop:
 
     def _tell_model(self) -> None:
         self.pipeline.model.max_steps = self.end
+        self.pipeline.model.squeeze = self.end / self.config.max_steps
 
     def _new_budget(self) -> TimeBudget | None:
         if self.config.max_minutes is None or self.state.planned_steps is not None:
@@ -209,7 +211,9 @@ class TrainingLoop:
             eval_seconds * log.eval_images, log.eval_every,
             save_seconds, log.save_every, log.save_minutes,
         )  # fmt: skip
-        plan = budget.plan(state.step, self.config.max_steps, state.seconds, costs)
+        plan = budget.plan(
+            state.step, self.config.max_steps, state.seconds, costs, self.pipeline.model.step_cost
+        )
         state.planned_steps, state.eval_every = plan.steps, plan.eval_every
         self._budget = None
         self._tell_model()

@@ -35,6 +35,10 @@ class TensorBoardLog(RunLog):
         """An image under its name."""
         self._writer.add_image(name, rgb.clamp(0, 1).cpu(), step, dataformats="HWC")
 
+    def histogram(self, step: int, name: str, values: Float[Tensor, " N"]) -> None:
+        """A histogram under its name; what is not finite has no place in it."""
+        self._writer.add_histogram(name, values[values.isfinite()].cpu(), step)
+
     def rewind(self, step: int) -> None:
         """Go on in a new event file that purges the later steps."""
         self._writer.close()

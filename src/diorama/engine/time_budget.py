@@ -7,6 +7,7 @@ step that took many times as long as the others (a warm-up that ends does not re
 from what evaluations and checkpoints will take, follows how many steps still fit.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 SKIPPED_STEPS = 3
@@ -17,6 +18,9 @@ LONE_FACTOR = 10.0
 """A single step longer than this many medians is not expected again."""
 EVAL_SHARE = 0.1
 """Evaluations during training get at most this share of what remains."""
+
+
+StepCost = Callable[[int, int], float]
 
 
 @dataclass(frozen=True)
@@ -68,8 +72,20 @@ class TimeBudget:
             later.pop()
         return sum(later) / len(later)
 
-    def plan(self, step: int, max_steps: int, elapsed: float, costs: Costs) -> Plan:
-        """The steps that fit, at most `max_steps`; `step` are done after `elapsed` seconds."""
+    def plan(
+        self,
+        step: int,
+        max_steps: int,
+        elapsed: float,
+        costs: Costs,
+        step_cost: StepCost = lambda step, end: 1.0,
+    ) -> Plan:
+        """The steps that fit, at most `max_steps`; `step` are done after `elapsed` seconds.
+
+        `step_cost(step, end)` is the relative time of a step of a run of `end` steps. It corrects
+        the measured time where steps grow longer: the timed ones ran as part of a run of
+        `max_steps`, those to come will be part of a shorter one.
+        """
         remaining = max(self.seconds - elapsed, 0.0)
         eval_every = costs.eval_every
         if eval_every > 0 and costs.eval_seconds > 0:
@@ -78,7 +94,23 @@ class TimeBudget:
             if possible / eval_every > affordable:
                 eval_every = int(possible / affordable) if affordable >= 1 else 0
         saving = costs.save_seconds / max(60.0 * costs.save_minutes, costs.save_seconds, 1e-9)
-        per_step = self.step_seconds + costs.save_seconds / max(costs.save_every, 1)
-        per_step += costs.eval_seconds / eval_every if eval_every > 0 else 0.0
-        fitting = int(remaining * (1 - min(saving, 0.5)) / per_step)
-        return Plan(min(max_steps, step + max(fitting, 0)), eval_every)
+        beside = costs.save_seconds / max(costs.save_every, 1)
+        beside += costs.eval_seconds / eval_every if eval_every > 0 else 0.0
+        available = remaining * (1 - min(saving, 0.5))
+        measured = _mean_cost(step_cost, max(0, step - len(self._times) // 2), step, max_steps)
+
+        def is_fitting(end: int) -> bool:
+            factor = _mean_cost(step_cost, step, end, end) / measured
+            return (end - step) * (self.step_seconds * factor + beside) <= available
+
+        low, high = step, max(step, max_steps) + 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if is_fitting(middle) else (low, middle)
+        return Plan(min(max_steps, low), eval_every)
+
+
+def _mean_cost(step_cost: StepCost, first: int, last: int, end: int) -> float:
+    """The mean over a range of steps, from a few of them."""
+    samples = [first + (last - first) * (2 * i + 1) // 64 for i in range(32)]
+    return sum(step_cost(step, end) for step in samples) / len(samples)

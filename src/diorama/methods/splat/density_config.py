@@ -32,6 +32,9 @@ class DefaultConfig(Config):
     """Halves are this many times smaller than what was split."""
     growth: float = 1.0
     """At most this share of the Gaussians is added at once."""
+    budget_curve: bool = False
+    """The number follows a curve from its start to --model.max-gaussians at the stop: the most
+    pulled about multiply, whatever the threshold."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,8 @@ class McmcConfig(Config):
     """Less opaque ones are dead."""
     growth: float = 1.05
     """The number grows by this factor at each relocation, up to --model.max-gaussians."""
+    budget_curve: bool = False
+    """The number follows a curve that reaches --model.max-gaussians at the stop instead."""
     noise: float = 5e5
     """Length of the noise on positions, in learning rates."""
     gate: float = 100.0

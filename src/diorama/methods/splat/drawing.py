@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from diorama.cameras import CameraModel, Cameras

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the drawn image is measured by: colours, structure, alpha, depth, and the Gaussians' size."""
+"""What is minimised: differences of colour, structure, alpha and depth, and Gaussians' sizes."""
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from diorama.data.image_manager import ImageBatch
 from diorama.methods.splat.config import SplatConfig
 from diorama.methods.splat.drawing import Drawn
 from diorama.methods.splat.gaussians import Gaussians

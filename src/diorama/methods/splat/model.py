@@ -103,7 +103,7 @@ class SplatModel(Model):
     ) -> dict[str, Tensor]:
         config = self.config
         self._generator = generator
-        batch = reduced(batch, image_factor(config, step))
+        batch = reduced(batch, image_factor(config, step, self.squeeze))
         background = self.background
         if self.is_random:
             background = torch.rand(3, generator=generator, device=background.device)
@@ -113,7 +113,7 @@ class SplatModel(Model):
             sums = SplatSums.zeros(len(self.gaussians), background.device)
         style = Style(
             background,
-            degree=active_degree(config, step) if config.gate_bands else config.sh_degree,
+            degree=self._degree(step) if config.gate_bands else config.sh_degree,
             has_depth=config.depth_loss > 0 and batch.depth is not None,
             sums=sums,
         )
@@ -130,6 +130,9 @@ class SplatModel(Model):
             "rgb": rgb,
             "target": torch.lerp(background.expand_as(rgb), pixels[..., :3], pixels[..., 3:]),
         }
+
+    def _degree(self, step: int) -> int:
+        return active_degree(self.config, step, self.squeeze)
 
     def _camera(self, batch: ImageBatch) -> Cameras:
         if self.poses is None:
@@ -156,6 +159,7 @@ class SplatModel(Model):
         seen = self._pass
         assert seen is not None, "observed after a backward pass"
         self._mask_bands(step)
+        self.density.squeeze = self.squeeze
         projected = seen.drawn.projected
         gradients = projected.centers.grad
         assert gradients is not None, "the centres keep their gradient"
@@ -170,12 +174,13 @@ class SplatModel(Model):
         """In the taichi system, bands that have not joined are drawn but not taught."""
         gradient = self.gaussians.sh_rest.grad
         if not self.config.gate_bands and gradient is not None:
-            joined = (active_degree(self.config, step) + 1) ** 2 - 1
+            joined = (self._degree(step) + 1) ** 2 - 1
             gradient[:, joined:] = 0
 
     def _refine(self, step: int) -> None:
         assert self._generator is not None, "refined after a forward pass"
         self._pass = None
+        self.density.squeeze = self.squeeze
         self.density.refine(step, self._generator)
 
     def render(self, camera: Cameras) -> RenderOutput:

@@ -92,7 +92,7 @@ class AdaptiveDensity(DensityStrategy):
             is_transparent |= ~parameter.isfinite().view(len(gaussians), -1).all(dim=1)
         is_transparent &= ~is_floater
         wanted = self._is_wanted(seen.is_visible, sums) & ~is_floater & ~is_transparent
-        if config.stop is not None and step >= config.stop:
+        if config.stop is not None and step >= config.stop * self.squeeze:
             wanted = torch.zeros_like(wanted)
         parents = wanted.nonzero()[:, 0]
         return Plan(

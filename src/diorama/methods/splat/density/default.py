@@ -11,6 +11,7 @@ from diorama.methods.splat.density.samples import offsets
 from diorama.methods.splat.density.strategy import DensityStrategy, Observation
 from diorama.methods.splat.density_config import DefaultConfig
 from diorama.methods.splat.gaussians import Gaussians
+from diorama.methods.splat.schedule import budget_at, is_due
 
 RESET_FACTOR = 2.0
 """A reset cuts opacities off at this many times the prune threshold, as gsplat does."""
@@ -33,7 +34,7 @@ class DefaultDensity(DensityStrategy):
 
     def observe(self, seen: Observation, step: int) -> None:
         """Sum the lengths of image gradients, measured in half images."""
-        if step >= self.config.stop:
+        if step >= self.config.stop * self.squeeze:
             return
         assert seen.sums is not None, "this strategy watches pixels"
         gradient = seen.sums.abs_gradients if self.config.absolute else seen.center_gradients
@@ -45,20 +46,26 @@ class DefaultDensity(DensityStrategy):
     def refine(self, step: int, generator: torch.Generator) -> dict[str, float]:
         """Clone, split and prune every so many steps; reset opacities more rarely."""
         config, done = self.config, step + 1
+        at = done / self.squeeze
         facts: dict[str, float] = {}
-        if config.start < done < config.stop and done % config.every == 0:
-            facts = self._grow(generator)
-            facts["pruned"] = float(self._prune(done))
+        if config.start < at < config.stop and done % config.every == 0:
+            facts = self._grow(at, generator)
+            facts["pruned"] = float(self._prune(at))
             self.clear()
-        if config.reset_every > 0 and done < config.stop and done % config.reset_every == 0:
+        if at < config.stop and is_due(done, config.reset_every * self.squeeze):
             self._reset()
         return facts
 
-    def _grow(self, generator: torch.Generator) -> dict[str, float]:
+    def _grow(self, at: float, generator: torch.Generator) -> dict[str, float]:
         gaussians, config = self.gaussians, self.config
         mean = self.gradient_sum / self.count.clamp(min=1)
         wanted = mean > config.gradient
         allowed = min(self.room, int(config.growth * len(gaussians)))
+        if config.budget_curve:
+            wanted = mean > 0
+            share = (at - config.start) / (config.stop - config.start)
+            target = budget_at(share, self.first_count, self.max_gaussians)
+            allowed = min(allowed, max(0, target - len(gaussians)))
         if int(wanted.sum()) > allowed:  # the most pulled about come first
             best = torch.topk(mean, allowed, sorted=False).indices
             wanted = torch.zeros_like(wanted).index_fill_(0, best, True) & wanted
@@ -86,10 +93,10 @@ class DefaultDensity(DensityStrategy):
         gaussians.means.data[halves] += drawn
         gaussians.log_scales.data[halves] -= math.log(self.config.split_factor)
 
-    def _prune(self, done: int) -> int:
+    def _prune(self, at: float) -> int:
         gaussians, config = self.gaussians, self.config
         is_dead = gaussians.opacities < config.prune_opacity
-        if config.reset_every > 0 and done > config.reset_every:
+        if config.reset_every > 0 and at > config.reset_every:
             is_dead |= gaussians.scales.amax(dim=1) > config.prune_scale * self.extent
         return keep_only(self, ~is_dead)
 

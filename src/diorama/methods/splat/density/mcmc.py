@@ -11,6 +11,7 @@ from diorama.methods.splat.density.samples import rotations
 from diorama.methods.splat.density.strategy import DensityStrategy
 from diorama.methods.splat.density_config import McmcConfig
 from diorama.methods.splat.gaussians import Gaussians
+from diorama.methods.splat.schedule import budget_at
 
 MAX_COPIES = 51
 """More Gaussians than this never share one place (the sum of equation 9 is cut off here)."""
@@ -27,11 +28,12 @@ class McmcDensity(DensityStrategy):
     def refine(self, step: int, generator: torch.Generator) -> dict[str, float]:
         """Relocate and grow every so many steps; shake positions after each."""
         config, done = self.config, step + 1
+        at = done / self.squeeze
         facts: dict[str, float] = {}
-        if config.start < done < config.stop and done % config.every == 0:
+        if config.start < at < config.stop and done % config.every == 0:
             facts = {
                 "relocated": float(self._relocate(generator)),
-                "added": float(self._grow(generator)),
+                "added": float(self._grow(at, generator)),
             }
         self._shake(generator)
         return facts
@@ -50,10 +52,13 @@ class McmcDensity(DensityStrategy):
         gaussians.take(source, is_dead.index_fill(0, drawn, True), self.optimizers)
         return len(dead)
 
-    def _grow(self, generator: torch.Generator) -> int:
-        gaussians = self.gaussians
-        wanted = int(self.config.growth * len(gaussians)) - len(gaussians)
-        count = min(self.room, wanted)
+    def _grow(self, at: float, generator: torch.Generator) -> int:
+        gaussians, config = self.gaussians, self.config
+        target = int(config.growth * len(gaussians))
+        if config.budget_curve:
+            share = (at - config.start) / (config.stop - config.start)
+            target = budget_at(share, self.first_count, self.max_gaussians)
+        count = min(self.room, target - len(gaussians))
         if count <= 0:
             return 0
         drawn = _draw(gaussians.opacities, count, generator)

@@ -49,6 +49,9 @@ class DensityStrategy(nn.Module):
         self._gaussians = [gaussians]
         self.max_gaussians = max_gaussians
         self.extent = extent
+        self.first_count = len(gaussians)
+        self.squeeze = 1.0
+        """Ratio of the planned steps to those that the config's step numbers are meant for."""
         self.optimizers: OptimizerState | None = None
 
     @property
