@@ -17,4 +17,6 @@ NB_MODULE(DIORAMA_MODULE, m) {
   diorama::bind_sh_colors(m);
   diorama::bind_spherical_harmonics(m);
   diorama::bind_ssim(m);
+  diorama::bind_tile_lists(m);
+  diorama::bind_rasterize(m);
 }

@@ -18,5 +18,7 @@ void bind_sample_pdf(nanobind::module_& m);
 void bind_sh_colors(nanobind::module_& m);
 void bind_spherical_harmonics(nanobind::module_& m);
 void bind_ssim(nanobind::module_& m);
+void bind_tile_lists(nanobind::module_& m);
+void bind_rasterize(nanobind::module_& m);
 
 }  // namespace diorama
