@@ -12,7 +12,7 @@ from torch import Tensor
 
 from diorama.ops.rasterize import SplatSums, rasterize, rasterize_reference
 from tests.ops.parity import assert_parity
-from tests.ops.splat_scenes import Splats, concatenate, random_splats, splats_of
+from tests.ops.image_plane_splats import Splats, concatenate, random_splats, splats_of
 
 OPS = [rasterize, rasterize_reference]
 

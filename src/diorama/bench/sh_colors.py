@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Colours of a scene's Gaussians, all of them visible."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from diorama.bench.case import Case, Work
+from diorama.bench.splats import NUM_GAUSSIANS, gaussians
+from diorama.ops.sh_colors import sh_colors, sh_colors_reference
+
+
+def cases() -> list[Case]:
+    """All four bands, and the first alone of Gaussians that store all, as early in training."""
+    return [_case(degree, with_backward) for degree in (3, 0) for with_backward in (False, True)]
+
+
+def _case(degree: int, with_backward: bool) -> Case:
+    generator = torch.Generator().manual_seed(0)
+    sh = torch.randn(NUM_GAUSSIANS, 16, 3, generator=generator).requires_grad_(with_backward)
+    means = gaussians()[0].requires_grad_(with_backward)
+    center, cotangent = torch.zeros(3), torch.randn(NUM_GAUSSIANS, 3, generator=generator)
+    visible = torch.ones(NUM_GAUSSIANS, dtype=torch.bool)
+
+    def work(op: Callable[..., Tensor]) -> Work:
+        if not with_backward:
+            return lambda: op(sh, means, center, degree, "shifted", visible)
+        return lambda: torch.autograd.grad(
+            op(sh, means, center, degree, "shifted", visible), [sh, means], cotangent
+        )
+
+    # Active coefficients and the mean in, the colour out; back, these and its gradient in, the
+    # gradients of all coefficients and of the mean out.
+    active = 3 * (degree + 1) ** 2
+    forward, backward = active + 3 + 3, active + 3 + 3 + 3 + 48 + 3
+    return Case(
+        op="sh_colors",
+        what=f"degree {degree} of 3, {'forward + backward' if with_backward else 'forward'}",
+        kernel=work(sh_colors),
+        reference=work(sh_colors_reference),
+        num_items=NUM_GAUSSIANS,
+        unit="Gaussians",
+        num_bytes=4.0 * NUM_GAUSSIANS * (forward + with_backward * backward),
+    )
