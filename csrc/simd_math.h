@@ -45,7 +45,7 @@ template <class T>
 inline Vec<T> reciprocal(Vec<T> x) {
 #if defined(__AVX512F__)
   if constexpr (sizeof(T) == 4) {
-    const auto guess = std::bit_cast<Vec<T>>(_mm512_rcp14_ps(std::bit_cast<__m512>(x)));
+    const auto guess = std::bit_cast<Vec<T>>(_mm512_maskz_rcp14_ps(0xffff, std::bit_cast<__m512>(x)));
     return guess + guess * (T(1) - x * guess);
   }
 #endif
@@ -56,9 +56,9 @@ template <class T>
 inline Vec<T> square_root(Vec<T> x) {
 #if defined(__AVX512F__)
   if constexpr (sizeof(T) == 4)
-    return std::bit_cast<Vec<T>>(_mm512_sqrt_ps(std::bit_cast<__m512>(x)));
+    return std::bit_cast<Vec<T>>(_mm512_maskz_sqrt_ps(0xffff, std::bit_cast<__m512>(x)));
   else
-    return std::bit_cast<Vec<T>>(_mm512_sqrt_pd(std::bit_cast<__m512d>(x)));
+    return std::bit_cast<Vec<T>>(_mm512_maskz_sqrt_pd(0xff, std::bit_cast<__m512d>(x)));
 #else
   auto lanes = std::bit_cast<std::array<T, kLanes<T>>>(x);
   for (T& lane : lanes) lane = std::sqrt(lane);

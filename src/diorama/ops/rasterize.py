@@ -16,6 +16,7 @@ from typing import Any, Literal
 import torch
 from jaxtyping import Float, Int32
 from torch import Tensor
+from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from diorama import native
@@ -153,10 +154,10 @@ def _draw(
         alpha = free + (alpha - free).detach()
     is_drawn = (free >= MIN_ALPHA) & (a > 0) & (a * c - b * b > 0)
     alpha = alpha.where(is_drawn, 0)
-    is_drawn &= (1 - alpha).cumprod(-1) >= MIN_TRANSMITTANCE
+    is_drawn = is_drawn & ((1 - alpha).cumprod(-1) >= MIN_TRANSMITTANCE)
     alpha = alpha.where(is_drawn, 0)
     behind = (1 - alpha).cumprod(-1)
-    front = torch.cat([torch.ones_like(behind[..., :1]), behind], dim=-1)
+    front = functional.pad(behind, (1, 0), value=1.0)
     left = front[..., -1]
     image = (alpha * front[..., :-1]) @ feature + left[..., None] * background
     if sums is not None:
