@@ -13,6 +13,7 @@ from diorama.data.image_manager import ImageBatch
 from diorama.data.scene import Scene
 from diorama.methods.splat.check import check_splat_config
 from diorama.methods.splat.config import SplatConfig
+from diorama.methods.splat.density.adaptive import AdaptiveDensity
 from diorama.methods.splat.density.choose import density_strategy
 from diorama.methods.splat.density.strategy import Observation
 from diorama.methods.splat.drawing import Drawn, Style, draw
@@ -20,9 +21,10 @@ from diorama.methods.splat.exposure import Exposure
 from diorama.methods.splat.gaussians import Gaussians
 from diorama.methods.splat.initialize import initial_splats
 from diorama.methods.splat.losses import image_losses, size_losses, truth_losses
+from diorama.methods.splat.monitor import Monitor, Pictures
 from diorama.methods.splat.render import render_image
 from diorama.methods.splat.schedule import active_degree, image_factor, reduced
-from diorama.model import Model, OptimizerState, RenderOutput, TrainingCallback
+from diorama.model import Model, OptimizerState, RenderOutput, TrainingCallback, Watch
 from diorama.nn.pixels import psnr_of
 from diorama.nn.pose_refinement import PoseRefinement
 from diorama.ops.rasterize import SplatSums
@@ -55,7 +57,10 @@ class SplatModel(Model):
         splats = initial_splats(config, scene, torch.Generator().manual_seed(seed))
         self.gaussians = Gaussians(splats)
         self.density = density_strategy(config, self.gaussians, self.extent)
+        self.monitor = Monitor(config)
         self._pass: _Pass | None = None
+        self._shown: dict[str, Tensor] = {}
+        self._loss = 0.0
         self._generator: torch.Generator | None = None
 
     @property
@@ -86,6 +91,9 @@ class SplatModel(Model):
     def attach(self, optimizers: OptimizerState) -> None:
         self.density.optimizers = optimizers
 
+    def watch(self, log: Watch) -> None:
+        self.monitor.log = log
+
     def adopt_shapes(self, state: Mapping[str, Tensor]) -> None:
         for name, part in (("gaussians", self.gaussians), ("density", self.density)):
             prefix = f"{name}."
@@ -108,13 +116,15 @@ class SplatModel(Model):
         if self.is_random:
             background = torch.rand(3, generator=generator, device=background.device)
         pixels = batch.rgba.to(background.device).float() / 255
+        is_shown = self.monitor.wants_images(step)
         sums = None
-        if self.density.watches_pixels:
-            sums = SplatSums.zeros(len(self.gaussians), background.device)
+        if self.density.watches_pixels or is_shown:
+            shape = pixels.shape[:2] if is_shown else None
+            sums = SplatSums.zeros(len(self.gaussians), background.device, shape)
         style = Style(
             background,
             degree=self._degree(step) if config.gate_bands else config.sh_degree,
-            has_depth=config.depth_loss > 0 and batch.depth is not None,
+            has_depth=is_shown or (config.depth_loss > 0 and batch.depth is not None),
             sums=sums,
         )
         drawn = draw(self.gaussians, self._camera(batch), config, style)
@@ -143,11 +153,13 @@ class SplatModel(Model):
     def get_loss_dict(self, outputs: dict[str, Tensor], batch: ImageBatch) -> dict[str, Tensor]:
         seen, config = self._pass, self.config
         assert seen is not None, "losses follow a forward pass"
+        self._shown = outputs
         losses = image_losses(outputs["rgb"], outputs["target"], seen.weights, config)
         losses |= size_losses(self.gaussians, config)
         losses |= truth_losses(seen.drawn, seen.alpha, seen.depth, seen.weights, config)
         if self.poses is not None:
             losses["poses"] = self.poses.penalty()
+        self._loss = sum(float(term.detach()) for term in losses.values())
         return losses
 
     def get_metrics_dict(self, outputs: dict[str, Tensor], batch: ImageBatch) -> dict[str, Tensor]:
@@ -169,6 +181,15 @@ class SplatModel(Model):
             projected.centers.detach(), width, height,
         )  # fmt: skip
         self.density.observe(observation, step)
+        self._tell(seen, step)
+
+    def _tell(self, seen: _Pass, step: int) -> None:
+        """What the logs want to know of this step."""
+        rgb, target = self._shown["rgb"], self._shown["target"]
+        self.monitor.note(step, self._loss, Pictures(rgb, target, seen.drawn, seen.sums))
+        self.monitor.histograms(step, self.gaussians, seen.drawn, seen.sums)
+        if isinstance(self.density, AdaptiveDensity) and self.density.plan is not None:
+            self.monitor.densified(step, self.density.plan, seen.drawn)
 
     def _mask_bands(self, step: int) -> None:
         """In the taichi system, bands that have not joined are drawn but not taught."""
@@ -179,9 +200,12 @@ class SplatModel(Model):
 
     def _refine(self, step: int) -> None:
         assert self._generator is not None, "refined after a forward pass"
-        self._pass = None
+        self._pass, self._shown = None, {}
         self.density.squeeze = self.squeeze
-        self.density.refine(step, self._generator)
+        facts = self.density.refine(step, self._generator)
+        if facts and self.monitor.log is not None:
+            counts = facts | {"gaussians": float(len(self.gaussians))}
+            self.monitor.log.scalars(step + 1, "density", counts)
 
     def render(self, camera: Cameras) -> RenderOutput:
         return render_image(self, camera)
