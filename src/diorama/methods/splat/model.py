@@ -208,7 +208,7 @@ class SplatModel(Model):
             self.monitor.log.scalars(step + 1, "density", counts)
 
     def render(self, camera: Cameras) -> RenderOutput:
-        return render_image(self, camera)
+        return render_image(self.gaussians, self.config, self.background, camera)
 
     def splats(self) -> Splats:
         """The Gaussians in the normalised frame."""
