@@ -38,13 +38,12 @@ class SplatsConfig:
 
 def export_splats(options: SplatsConfig) -> None:
     """Write the splats in the user's coordinates and print what the file cannot hold."""
-    from diorama.export.splats import SplatChoice, chosen_splats, user_splats
-
-    choice = SplatChoice(options.min_opacity, options.crop, options.max_splats)
     from diorama.api import load
     from diorama.cli.running import shown
+    from diorama.export.splats import SplatChoice, chosen_splats, user_splats
     from diorama.splats.files import write_splats
 
+    choice = SplatChoice(options.min_opacity, options.crop, options.max_splats)
     run = load(options.run, "cpu")
     output = _output(options.output, run.path, "splats.ply")
     every = user_splats(run.model, run.scene, shown(run.path))
