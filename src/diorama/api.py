@@ -15,7 +15,7 @@ from diorama.errors import UserError
 from diorama.methods.registry import method_config
 from diorama.model import Model, RenderOutput
 from diorama.scenes.locate import data_folder
-from diorama.splats.files import SPLAT_SUFFIXES, read_splats
+from diorama.splats.files import SUFFIXES, read_splats
 
 __all__ = ["LoadedRun", "load", "method_config", "train"]
 
@@ -50,7 +50,7 @@ def load(run: str | Path, device: str = "auto", up: str = "-y") -> LoadedRun:
     >>> run = diorama.load("outputs/tabletop/nerf-small/first")
     >>> run.render(run.scene.cameras[0]).rgb.shape
     """
-    if Path(run).suffix.lower() in SPLAT_SUFFIXES and not Path(run).is_dir():
+    if str(run).lower().endswith(SUFFIXES) and not Path(run).is_dir():
         return _load_splats(Path(run).absolute(), device, up)
     loaded = load_run(Path(run), device)
     return LoadedRun(loaded.folder.path, loaded.config, loaded.scene, loaded.model, loaded.step)

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -23,9 +23,9 @@ class SplatsConfig:
     """The file: .ply, .compressed.ply, .splat, .spz, .glb, .gltf or .parquet;
     unset: RUN/exports/splats.ply."""
     compressed: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
-    """Pack a .ply into 16 bytes a splat (PlayCanvas's compressed ply)."""
-    spz_version: int | None = None
-    """Version of an .spz file, 2 to 4; unset: the one that most programs read."""
+    """Write a .ply as NAME.compressed.ply: 16 bytes a splat, and one per harmonic."""
+    spz_version: Literal[2, 3, 4] = 4
+    """Version of an .spz file; older programs want an older one."""
     min_opacity: float = 0.0
     """Leave out splats that are more transparent than this."""
     max_splats: int | None = None
@@ -45,11 +45,13 @@ def export_splats(options: SplatsConfig) -> None:
 
     choice = SplatChoice(options.min_opacity, options.crop, options.max_splats)
     run = load(options.run, "cpu")
-    output = _output(options.output, run.path, "splats.ply")
+    output = options.output or _in_run(run.path, "splats.ply")
+    if options.compressed:
+        output = _compressed(output)
     every = user_splats(run.model, run.scene, shown(run.path))
     splats = chosen_splats(every, choice)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    notes = write_splats(output, splats, options.compressed, options.spz_version)
+    _make_folder(output.parent)
+    notes = write_splats(splats, output, spz_version=options.spz_version)
     if not options.quiet:
         print(f"{len(splats)} of {len(every)} splats in your coordinates")
         for note in notes:
@@ -82,12 +84,26 @@ def main(arguments: list[str]) -> None:
     kind.export(parse(kind.config, flags, f"diorama export RUN {word}", description))
 
 
-def _output(wish: Path | None, run: Path, name: str) -> Path:
-    if wish is not None:
-        return wish
+def _in_run(run: Path, name: str) -> Path:
     if run.is_file():
         raise UserError(f"{run}: name the file to write; add -o FILE.")
     return run / "exports" / name
+
+
+def _compressed(output: Path) -> Path:
+    if output.suffix.lower() != ".ply":
+        raise UserError(f"--compressed is for .ply files; {output.name} is none.")
+    is_named_so = output.name.lower().endswith(".compressed.ply")
+    return output if is_named_so else output.with_suffix(".compressed.ply")
+
+
+def _make_folder(folder: Path) -> None:
+    from diorama.data.paths import disk_error
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise disk_error(folder, error) from error
 
 
 def _help() -> str:
