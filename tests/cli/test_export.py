@@ -79,7 +79,6 @@ def test_refusals(file, tmp_path, capsys):
 
 def test_a_method_without_splats_says_so(tmp_path, capsys, monkeypatch):
     run = Trainer(tiny_config(tmp_path, max_steps=1), scene=tiny_scene()).train()
-    monkeypatch.setattr("diorama.engine.load_run.registered_default", lambda _: tiny_config())
     monkeypatch.setattr("diorama.api.load_run", _with_tiny_default)
     assert "its method has no Gaussian splats" in refusal(capsys, "export", str(run), "splats")
 

@@ -51,4 +51,5 @@ def _check(path: Path, count: int, names: set[str]) -> None:
 
 
 def _numbers(column: object) -> np.ndarray:
-    return np.asarray(column, dtype=np.float64)
+    with np.errstate(invalid="ignore"):  # a damaged file may hold any bit pattern
+        return np.asarray(column, dtype=np.float64)
