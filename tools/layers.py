@@ -14,14 +14,17 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 LAYERS = (
-    *("errors", "config", "cameras", "data", "scenes", "native", "ops", "metrics", "nn", "model"),
-    *("methods", "engine", "export", "viewer", "api", "bench", "cli"),
+    *("errors", "config", "cameras", "splats", "data", "scenes", "native", "ops", "metrics", "nn"),
+    *("model", "methods", "engine", "export", "viewer", "api", "bench", "cli"),
 )
 LIGHT = (
     *("diorama", "diorama.config*", "diorama.cli.main"),
     *("diorama.methods.registry", "diorama.methods.*.config"),
 )
-HEAVY = ("torch", "numpy", "PIL", "av", "tensorboard", "scipy", "skimage", "trimesh")
+HEAVY = (
+    *("torch", "numpy", "PIL", "av", "tensorboard", "scipy", "skimage", "trimesh"),
+    *("pyarrow", "zstandard"),
+)
 
 
 @dataclass(frozen=True)
