@@ -15,7 +15,7 @@ from diorama.errors import UserError
 from diorama.methods.registry import method_config
 from diorama.model import Model, RenderOutput
 from diorama.scenes.locate import data_folder
-from diorama.splats.files import SUFFIXES, read_splats
+from diorama.splats import SUFFIXES, read_splats
 
 __all__ = ["LoadedRun", "load", "method_config", "train"]
 

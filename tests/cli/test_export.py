@@ -9,7 +9,7 @@ import torch
 import diorama
 from diorama.cli.main import main
 from diorama.engine.trainer import Trainer
-from diorama.splats.files import read_splats, write_splats
+from diorama.splats import read_splats, write_splats
 from tests.cli.test_verbs import refusal
 from tests.engine.tiny import tiny_config, tiny_scene
 from tests.export.test_splats import made_splats

@@ -64,11 +64,11 @@ def test_of_several_tables_none_is_guessed(tmp_path):
     assert any("2 .parquet files" in note for note in scene.notes)
 
 
-def test_points_without_colours_or_places(tmp_path):
+def test_points_that_are_absurdly_far_are_left_out(tmp_path):
     tiny.write_taichi(tmp_path, tiny.rig())
-    points = np.array([[0.0, 0, 0], [np.nan, 0, 0], [1, 1, 1]])
-    tiny.write_parquet(tmp_path / "point_cloud.parquet", points, r=[None, 1.0, 300.0])
+    points = np.array([[0.0, 0, 0], [1e20, 0, 0], [1, 1, 1]])
+    tiny.write_parquet(tmp_path / "point_cloud.parquet", points, r=[5.0, 1.0, 300.0])
     cloud = load(tmp_path, normalize="none").points
     assert cloud is not None
     assert cloud.xyz.tolist() == [[0, 0, 0], [1, 1, 1]]
-    assert cloud.rgb.tolist() == [[128, 20, 30], [255, 20, 30]]
+    assert cloud.rgb.tolist() == [[5, 20, 30], [255, 20, 30]]

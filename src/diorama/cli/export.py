@@ -41,7 +41,7 @@ def export_splats(options: SplatsConfig) -> None:
     from diorama.api import load
     from diorama.cli.running import shown
     from diorama.export.splats import SplatChoice, chosen_splats, user_splats
-    from diorama.splats.files import write_splats
+    from diorama.splats import write_splats
 
     choice = SplatChoice(options.min_opacity, options.crop, options.max_splats)
     run = load(options.run, "cpu")

@@ -8,8 +8,7 @@ import torch
 from diorama.data.scene import Scene
 from diorama.errors import UserError
 from diorama.model import Model, SupportsSplats
-from diorama.splats import Splats
-from diorama.splats.transform import transform_splats
+from diorama.splats import Splats, transform_splats
 
 Box = tuple[float, float, float, float, float, float]
 

@@ -10,11 +10,11 @@ from diorama.data.assemble import assemble
 from diorama.data.draft import Draft, DraftFrame, Lens
 from diorama.data.json_file import Fields, read_records
 from diorama.data.parsers.linemod import mapped_file
-from diorama.data.parsers.parquet_points import read_parquet_points
 from diorama.data.paths import disk_error, is_file, is_folder, list_folder
-from diorama.data.pose_check import checked_pose, repair_note
+from diorama.data.pose_check import checked_pose, repair_note, sane_points
 from diorama.data.scene import Scene
 from diorama.errors import UserError
+from diorama.splats import read_points
 
 HEAD_BYTES = 64 * 2**10
 POINTS = "point_cloud.parquet"
@@ -132,7 +132,10 @@ def _add_points(draft: Draft) -> None:
     files = [p for p in list_folder(draft.root) if p.suffix.lower() == ".parquet" and is_file(p)]
     chosen = [path for path in files if path.name == POINTS] or files
     if len(chosen) == 1:
-        draft.xyz, draft.rgb = read_parquet_points(chosen[0])
+        cloud = read_points(chosen[0])
+        xyz = cloud.points.double().numpy()
+        keep = sane_points(xyz)
+        draft.xyz, draft.rgb = xyz[keep], cloud.colors.numpy()[keep]
     elif chosen:
         draft.notes.append(
             f"There are {len(chosen)} .parquet files and none is called {POINTS};"
