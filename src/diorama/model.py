@@ -36,6 +36,7 @@ class TrainingCallback:
     every: int = 1
 
 
+@runtime_checkable
 class OptimizerState(Protocol):
     """The optimisers as a model may see them: the state that must follow its parameters' rows."""
 
@@ -48,6 +49,7 @@ class OptimizerState(Protocol):
         ...
 
 
+@runtime_checkable
 class Watch(Protocol):
     """Where a model writes what it has to tell beside the trainer's scalars."""
 
