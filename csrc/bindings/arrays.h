@@ -10,6 +10,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
+#include <algorithm>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -46,15 +47,26 @@ void require_size(const std::optional<A>& array, const char* name, int axis, siz
 }
 
 // Kernels index memory with these numbers, so a wrong one must never reach them.
-inline void require_offsets(const Array<const int64_t, 1>& offsets, size_t num_samples) {
+inline void require_offsets(const Array<const int64_t, 1>& offsets, size_t num_samples,
+                            const std::string& name = "ray_offsets") {
   const size_t size = offsets.shape(0);
   const int64_t* data = offsets.data();
-  require(size >= 1 && data[0] == 0 && data[size - 1] == static_cast<int64_t>(num_samples),
-          "ray_offsets must start at 0 and end at the number of samples, " +
-              std::to_string(num_samples));
+  require(
+      size >= 1 && data[0] == 0 && data[size - 1] == static_cast<int64_t>(num_samples),
+      name + " must start at 0 and end at the number of samples, " + std::to_string(num_samples));
   bool is_sorted = true;
   for (size_t i = 1; i < size; ++i) is_sorted &= data[i - 1] <= data[i];
-  require(is_sorted, "ray_offsets must not decrease");
+  require(is_sorted, name + " must not decrease");
+}
+
+inline void require_indices(const Array<const int32_t, 1>& indices, size_t limit,
+                            const std::string& name) {
+  const size_t size = indices.shape(0);
+  const int32_t* data = indices.data();
+  uint32_t largest = 0;  // A negative index is a large one here.
+  for (size_t i = 0; i < size; ++i) largest = std::max(largest, static_cast<uint32_t>(data[i]));
+  require(size == 0 || largest < limit,
+          name + " must lie in 0 .. " + std::to_string(limit) + " - 1");
 }
 
 }  // namespace diorama

@@ -11,8 +11,12 @@ NB_MODULE(DIORAMA_MODULE, m) {
   diorama::bind_cull(m);
   diorama::bind_distortion(m);
   diorama::bind_march(m);
+  diorama::bind_project_gaussians(m);
   diorama::bind_adam(m);
   diorama::bind_sample_pdf(m);
+  diorama::bind_sh_colors(m);
   diorama::bind_spherical_harmonics(m);
   diorama::bind_ssim(m);
+  diorama::bind_tile_lists(m);
+  diorama::bind_rasterize(m);
 }

@@ -53,7 +53,7 @@ def optimized(gaussians: Gaussians) -> Optimizers:
 
 def seen(gaussians: Gaussians, norms=None, pixels=None, gradients=None) -> Observation:
     num = len(gaussians)
-    sums = SplatSums.zeros(num, torch.device("cpu"))
+    sums = SplatSums.zeros(torch.zeros(num, 2))
     if norms is not None:
         sums.gradient_norms.copy_(torch.as_tensor(norms))
     if pixels is not None:

@@ -38,6 +38,21 @@ BUILT_IN = (
         "diorama.methods.ngp.presets:ngp",
     ),
     MethodEntry(
+        "splat-fast",
+        "Gaussian splatting sized for a CPU: a budget, small images first",
+        "diorama.methods.splat.presets:splat_fast",
+    ),
+    MethodEntry(
+        "splat",
+        "Gaussian splatting, the original's schedule (30,000 steps)",
+        "diorama.methods.splat.presets:splat",
+    ),
+    MethodEntry(
+        "splat-taichi",
+        "Gaussian splatting as the taichi system does it",
+        "diorama.methods.splat.presets:splat_taichi",
+    ),
+    MethodEntry(
         "nerf-small",
         "NeRF sized for a CPU: narrow network, occupancy grid",
         "diorama.methods.nerf.presets:nerf_small",

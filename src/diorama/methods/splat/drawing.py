@@ -15,7 +15,7 @@ from diorama.ops.gaussian_normals import gaussian_normals
 from diorama.ops.project_gaussians import ProjectedGaussians, View, project_gaussians
 from diorama.ops.rasterize import Rasterized, SplatSums, rasterize
 from diorama.ops.sh_colors import sh_colors
-from diorama.ops.tile_lists import tile_lists
+from diorama.ops.tile_lists import TileLists, tile_lists
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Drawn:
     """World normals weighted by their share of the pixel; None if they were not asked for."""
     projected: ProjectedGaussians
     raster: Rasterized
+    tiles: TileLists
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def draw(gaussians: Gaussians, camera: Cameras, config: SplatConfig, style: Styl
     image = raster.image
     depth = _expected(image[..., 3], raster.alpha) if style.has_depth else None
     normal = image[..., -3:] if style.has_normals else None
-    return Drawn(image[..., :3], raster.alpha, depth, normal, projected, raster)
+    return Drawn(image[..., :3], raster.alpha, depth, normal, projected, raster, tiles)
 
 
 def camera_from_world(pose: Float[Tensor, "3 4"]) -> Float[Tensor, "3 4"]:

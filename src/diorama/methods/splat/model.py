@@ -13,6 +13,7 @@ from diorama.data.image_manager import ImageBatch
 from diorama.data.scene import Scene
 from diorama.methods.splat.check import check_splat_config
 from diorama.methods.splat.config import SplatConfig
+from diorama.methods.splat.cost import step_cost
 from diorama.methods.splat.density.adaptive import AdaptiveDensity
 from diorama.methods.splat.density.choose import density_strategy
 from diorama.methods.splat.density.strategy import Observation
@@ -120,7 +121,7 @@ class SplatModel(Model):
         sums = None
         if self.density.watches_pixels or is_shown:
             shape = pixels.shape[:2] if is_shown else None
-            sums = SplatSums.zeros(len(self.gaussians), background.device, shape)
+            sums = SplatSums.zeros(self.gaussians.means.detach()[:, :2], shape)
         style = Style(
             background,
             degree=self._degree(step) if config.gate_bands else config.sh_degree,
@@ -206,6 +207,10 @@ class SplatModel(Model):
         if facts and self.monitor.log is not None:
             counts = facts | {"gaussians": float(len(self.gaussians))}
             self.monitor.log.scalars(step + 1, "density", counts)
+
+    def step_cost(self, step: int, max_steps: int) -> float:
+        squeeze = max_steps * self.squeeze / self.max_steps
+        return step_cost(self.config, self.density.first_count, step, squeeze)
 
     def render(self, camera: Cameras) -> RenderOutput:
         return render_image(self.gaussians, self.config, self.background, camera)

@@ -125,7 +125,7 @@ def _distributions(gaussians: Gaussians, drawn: Drawn, sums: SplatSums | None) -
         "value/g": sh[:, :, 1],
         "value/b": sh[:, :, 2],
         "train/pixel_valid_point_count": drawn.raster.count,
-        "value/num_overlap_tiles": drawn.raster.tiles.splat_starts.diff()[is_visible],
+        "value/num_overlap_tiles": drawn.tiles.splat_starts.diff()[is_visible],
     }
     if sums is not None:
         values["value/num_affected_pixels"] = sums.pixels[is_visible]

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moves items of a few numbers each between memory, where they lie one item after the other, and
+// vectors, one for each of an item's numbers.
+#pragma once
+
+#include <cmath>
+
+#include "simd.h"
+
+namespace diorama {
+
+template <class T, int kChannels>
+struct Channels {
+  Vec<T> at[kChannels];
+
+  Vec<T>& operator[](int c) { return at[c]; }
+  const Vec<T>& operator[](int c) const { return at[c]; }
+};
+
+// Runs work(integral_constant j) for j = 0 .. kCount - 1.
+template <int kCount, class Work>
+inline void for_constants(const Work& work) {
+  [&]<int... j>(std::integer_sequence<int, j...>) {
+    (work(std::integral_constant<int, j>()), ...);
+  }(std::make_integer_sequence<int, kCount>());
+}
+
+// The first `count` items at `source`, zeros behind them; lane k is item k.
+template <int kChannels, class T>
+inline Channels<T, kChannels> load_items(const T* source, int64_t count) {
+  constexpr int kCount = kLanes<T>;
+  Channels<T, kChannels> raw, items;
+  for_constants<kChannels>(
+      [&](auto j) { raw[j] = load(source + j * kCount, count * kChannels - j * kCount); });
+  for_constants<kChannels>([&](auto c) {
+    items[c] = raw[0];
+    // Take from each of the vectors in turn the lanes that hold number c of an item.
+    for_constants<kChannels>([&](auto j) {
+      items[c] = permute<T>(items[c], raw[j], [](int k) {
+        constexpr int kCount = kLanes<T>;
+        const int place = k * kChannels + decltype(c)::value - decltype(j)::value * kCount;
+        return place >= 0 && place < kCount ? kCount + place : k;
+      });
+    });
+  });
+  return items;
+}
+
+template <int kChannels, class T>
+inline void store_items(T* target, const Channels<T, kChannels>& items, int64_t count) {
+  for_constants<kChannels>([&](auto j) {
+    Vec<T> mixed = items[0];
+    for_constants<kChannels>([&](auto c) {
+      mixed = permute<T>(mixed, items[c], [](int k) {
+        constexpr int kCount = kLanes<T>;
+        const int place = decltype(j)::value * kCount + k;
+        return place % kChannels == decltype(c)::value ? kCount + place / kChannels : k;
+      });
+    });
+    store(target + j * kLanes<T>, mixed, count * kChannels - j * kLanes<T>);
+  });
+}
+
+// f of every lane, for functions that vectors do not have.
+template <class T, class Function>
+inline Vec<T> map_lanes(Vec<T> v, const Function& f) {
+  alignas(kVectorBytes) T lanes[kLanes<T>];
+  store(lanes, v);
+  for (int64_t k = 0; k < kLanes<T>; ++k) lanes[k] = f(lanes[k]);
+  return load(lanes);
+}
+
+template <class T>
+inline Vec<T> square_root(Vec<T> v) {
+  return map_lanes<T>(v, [](T x) { return std::sqrt(x); });
+}
+
+// Whether any lane of a comparison holds.
+template <class T>
+inline bool any(Vec<SignedBits<T>> mask) {
+  SignedBits<T> bits = 0;
+  for (int64_t k = 0; k < kLanes<T>; ++k) bits |= mask[k];
+  return bits != 0;
+}
+
+}  // namespace diorama

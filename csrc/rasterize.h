@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gaussians on the image plane blended front to back; diorama/ops/rasterize.py is its
+// specification.
+#pragma once
+
+#include <cstdint>
+
+#include "ellipse_tiles.h"
+
+namespace diorama {
+
+// A Gaussian in the form that pixels want. With d = pixel centre - (x, y):
+//   alpha = 2^(log2_opacity - u^2 - e^2),   u = across dx + shear dy,   e = down dy
+// The slopes are in double precision, because where a long Gaussian's tile lies is a small
+// difference of large products; it is rounded only once it is small.
+template <class T>
+struct alignas(16) PreparedSplat {
+  double across, shear, down;
+  T x, y, log2_opacity;
+};
+constexpr int64_t kPreparedBytes = 48;
+static_assert(sizeof(PreparedSplat<float>) == kPreparedBytes);
+static_assert(sizeof(PreparedSplat<double>) == kPreparedBytes);
+
+// Inputs: centers N x 2, conics N x 3, opacities N, features N x C, background C.
+template <class T>
+struct RasterSplats {
+  const T* centers;
+  const T* conics;
+  const T* opacities;
+  const T* features;
+  const T* background;
+  int64_t count, num_channels;
+};
+
+// What tile_lists makes of them.
+struct RasterLists {
+  const int64_t* starts;
+  const int32_t* splats;
+  const int32_t* slots;
+  const int64_t* splat_starts;
+  int64_t num_pairs;
+};
+
+// height x width (x C). `stops` is the place in the tile's list where the pixel was full, or the
+// length of the list; `prepared` (N) is kept for the way back.
+template <class T>
+struct RasterOutputs {
+  T* image;
+  T* transmittance;
+  int32_t* counts;
+  int32_t* median_splats;
+  int32_t* stops;
+  PreparedSplat<T>* prepared;
+};
+
+template <class T>
+struct RasterCotangents {
+  const T* transmittance;
+  const int32_t* stops;
+  const PreparedSplat<T>* prepared;
+  const T* grad_image;
+  const T* grad_alpha;  // may be null (zero)
+};
+
+// Gradients of the inputs; a null pointer means not wanted. The sums are over pixels, of each
+// pixel's own gradient of the center: of its length, and of its components without their signs;
+// `pixels` counts the pixels that were drawn to. pixel_gradients (height x width x 2) is the sum
+// over Gaussians of these components. The sums are wanted all or none.
+template <class T>
+struct RasterGradients {
+  T* centers;
+  T* conics;
+  T* opacities;
+  T* features;
+  T* background;
+  T* gradient_norms;
+  T* abs_gradients;
+  int32_t* pixels;
+  T* pixel_gradients;
+};
+
+template <class T>
+void rasterize_forward(const RasterSplats<T>& splats, const RasterLists& lists,
+                       const TileGrid& grid, T max_alpha, const RasterOutputs<T>& out,
+                       int num_threads);
+
+// is_faithful: gradients pass where alpha was cut at max_alpha, as if it had not been.
+template <class T>
+void rasterize_backward(const RasterSplats<T>& splats, const RasterLists& lists,
+                        const TileGrid& grid, T max_alpha, bool is_faithful,
+                        const RasterCotangents<T>& in, const RasterGradients<T>& out,
+                        int num_threads);
+
+}  // namespace diorama

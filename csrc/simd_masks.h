@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Comparisons of vectors as masks: one bit per lane with AVX-512, otherwise a vector of 0 and -1.
+#pragma once
+
+#include "simd.h"
+
+namespace diorama {
+
+// x in all lanes. Unlike splat, which adds a zero, it costs no arithmetic: x - 0 is x even for -0.
+template <class T>
+inline Vec<T> broadcast(T x) {
+  return x - Vec<T>{};
+}
+
+template <class T>
+using IntVec = Vec<SignedBits<T>>;
+
+#if defined(__AVX512F__)
+template <class T>
+using Mask = std::conditional_t<sizeof(T) == 4, __mmask16, __mmask8>;
+
+template <class T>
+inline Mask<T> is_at_least(Vec<T> a, Vec<T> b) {
+  if constexpr (sizeof(T) == 4)
+    return _mm512_cmp_ps_mask(std::bit_cast<__m512>(a), std::bit_cast<__m512>(b), _CMP_GE_OQ);
+  else
+    return _mm512_cmp_pd_mask(std::bit_cast<__m512d>(a), std::bit_cast<__m512d>(b), _CMP_GE_OQ);
+}
+
+template <class T>
+inline Mask<T> is_less(Vec<T> a, Vec<T> b) {
+  if constexpr (sizeof(T) == 4)
+    return _mm512_cmp_ps_mask(std::bit_cast<__m512>(a), std::bit_cast<__m512>(b), _CMP_LT_OQ);
+  else
+    return _mm512_cmp_pd_mask(std::bit_cast<__m512d>(a), std::bit_cast<__m512d>(b), _CMP_LT_OQ);
+}
+
+template <class T>
+inline Mask<T> is_less(IntVec<T> a, IntVec<T> b) {
+  if constexpr (sizeof(T) == 4)
+    return _mm512_cmplt_epi32_mask(std::bit_cast<__m512i>(a), std::bit_cast<__m512i>(b));
+  else
+    return _mm512_cmplt_epi64_mask(std::bit_cast<__m512i>(a), std::bit_cast<__m512i>(b));
+}
+
+// Lanes of a where the mask is set, lanes of b elsewhere.
+template <class T, class V>
+inline V select(Mask<T> mask, V a, V b) {
+  if constexpr (sizeof(T) == 4)
+    return std::bit_cast<V>(
+        _mm512_mask_blend_ps(mask, std::bit_cast<__m512>(b), std::bit_cast<__m512>(a)));
+  else
+    return std::bit_cast<V>(
+        _mm512_mask_blend_pd(mask, std::bit_cast<__m512d>(b), std::bit_cast<__m512d>(a)));
+}
+
+template <class T>
+inline bool any(Mask<T> mask) {
+  return mask != 0;
+}
+
+// Lane k as bit k.
+template <class T>
+inline uint32_t bits_of(Mask<T> mask) {
+  return mask;
+}
+#else
+template <class T>
+using Mask = IntVec<T>;
+
+template <class T>
+inline Mask<T> is_at_least(Vec<T> a, Vec<T> b) {
+  return a >= b;
+}
+
+template <class T>
+inline Mask<T> is_less(Vec<T> a, Vec<T> b) {
+  return a < b;
+}
+
+template <class T>
+inline Mask<T> is_less(IntVec<T> a, IntVec<T> b) {
+  return a < b;
+}
+
+template <class T, class V>
+inline V select(Mask<T> mask, V a, V b) {
+  return mask ? a : b;
+}
+
+template <class T>
+inline uint32_t bits_of(Mask<T> mask) {
+#if defined(__AVX__)
+  if constexpr (sizeof(T) == 4)
+    return static_cast<uint32_t>(_mm256_movemask_ps(std::bit_cast<__m256>(mask)));
+  else
+    return static_cast<uint32_t>(_mm256_movemask_pd(std::bit_cast<__m256d>(mask)));
+#elif defined(__SSE2__)
+  if constexpr (sizeof(T) == 4)
+    return static_cast<uint32_t>(_mm_movemask_ps(std::bit_cast<__m128>(mask)));
+  else
+    return static_cast<uint32_t>(_mm_movemask_pd(std::bit_cast<__m128d>(mask)));
+#else
+  uint32_t bits = 0;
+  for (int k = 0; k < kLanes<T>; ++k) bits |= static_cast<uint32_t>(mask[k] & 1) << k;
+  return bits;
+#endif
+}
+
+template <class T>
+inline bool any(Mask<T> mask) {
+  return bits_of<T>(mask) != 0;
+}
+#endif
+
+template <class T>
+inline Vec<T> minimum(Vec<T> a, Vec<T> b) {
+  return a < b ? a : b;
+}
+
+template <class T>
+inline Vec<T> maximum(Vec<T> a, Vec<T> b) {
+  return a > b ? a : b;
+}
+
+template <class T>
+inline Vec<T> absolute(Vec<T> v) {
+  using Bits = SignedBits<T>;
+  return std::bit_cast<Vec<T>>(std::bit_cast<IntVec<T>>(v) & std::numeric_limits<Bits>::max());
+}
+
+}  // namespace diorama

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long a step takes beside others: images grow, and so does the number of Gaussians."""
+
+from diorama.methods.splat.config import SplatConfig
+from diorama.methods.splat.schedule import budget_at, image_factor
+
+PER_PIXEL_SHARE = 0.6
+"""Share of a full-size step at the budget that falls with the number of pixels."""
+TYPICAL_GROWTH = 5.0
+"""Without a budget curve, the number is taken to grow by this factor until growing stops."""
+
+
+def step_cost(config: SplatConfig, first_count: int, step: int, squeeze: float) -> float:
+    """Relative time of a step: pixels and Gaussians each cost something of their own."""
+    count = expected_count(config, first_count, step / squeeze) / config.max_gaussians
+    pixels = 1 / image_factor(config, step, squeeze) ** 2
+    return PER_PIXEL_SHARE * pixels * (0.5 + 0.5 * count) + (1 - PER_PIXEL_SHARE) * count
+
+
+def expected_count(config: SplatConfig, first_count: int, at: float) -> int:
+    """Gaussians at a step of the configured schedule."""
+    part = getattr(config, config.density)
+    start = getattr(part, "start", getattr(part, "warmup", 0))
+    share = (at - start) / max(1.0, (part.stop or 30_000) - start)
+    last = config.max_gaussians
+    if not getattr(part, "budget_curve", False):
+        last = min(last, int(TYPICAL_GROWTH * first_count))
+    return budget_at(share, min(first_count, last), last)

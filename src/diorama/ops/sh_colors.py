@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The colour that each of N Gaussians shows to a camera: spherical harmonics of the view direction.
+
+    d = normalize(mean - camera_center),   raw = sum_k Y_k(d) sh_k
+    "shifted": colour = max(0, raw + 1/2),   "sigmoid": colour = 1 / (1 + exp(-raw))
+
+Signs and order of the harmonics Y are those of `spherical_harmonics`.
+"""
+
+from typing import Any, Literal, get_args
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from diorama import native
+from diorama.ops.once import once_differentiable
+from diorama.ops.project_gaussians import SplatGradients
+from diorama.ops.spherical_harmonics import spherical_harmonics_reference
+
+ColorActivation = Literal["shifted", "sigmoid"]
+MAX_DEGREE = 3
+
+
+def sh_colors_reference(
+    sh: Float[Tensor, "N K 3"],
+    means: Float[Tensor, "N 3"],
+    camera_center: Float[Tensor, " 3"],
+    degree: int,
+    activation: ColorActivation,
+    visible: Bool[Tensor, " N"],
+    gradients: SplatGradients = "exact",
+) -> Float[Tensor, "N 3"]:
+    """The module's formulas in torch, differentiable any number of times."""
+    offsets = (means - camera_center)[visible]
+    if gradients == "faithful":
+        offsets = offsets.detach()
+    directions = torch.nn.functional.normalize(offsets, dim=-1)
+    harmonics = spherical_harmonics_reference(directions, degree + 1)
+    raw = (harmonics[:, :, None] * sh[visible][:, : harmonics.shape[1]]).sum(1)
+    colors = raw.sigmoid() if activation == "sigmoid" else (raw + 0.5).relu()
+    return sh.new_zeros(len(sh), 3).index_put((visible,), colors)
+
+
+def sh_colors(
+    sh: Float[Tensor, "N K 3"],
+    means: Float[Tensor, "N 3"],
+    camera_center: Float[Tensor, " 3"],
+    degree: int,
+    activation: ColorActivation,
+    visible: Bool[Tensor, " N"],
+    gradients: SplatGradients = "exact",
+) -> Float[Tensor, "N 3"]:
+    """Colours by the harmonics up to `degree`; once differentiable in sh, means, camera_center.
+
+    `faithful` gradients, those of the taichi system, reach sh only. Coefficients of higher degrees
+    are ignored. Gaussians that are not visible are black, and nothing of theirs has a gradient.
+
+    >>> sh, visible = torch.zeros(2, 16, 3), torch.tensor([True, False])
+    >>> sh_colors(sh, torch.ones(2, 3), torch.zeros(3), 3, "shifted", visible)
+    tensor([[0.5000, 0.5000, 0.5000],
+            [0.0000, 0.0000, 0.0000]])
+    """
+    _check(sh, means, camera_center, visible)
+    _check_choices(sh.shape[1], degree, activation, gradients)
+    if not native.serves(sh, means, camera_center) or visible.device.type != "cpu":
+        return sh_colors_reference(sh, means, camera_center, degree, activation, visible, gradients)
+    choices = degree, activation == "sigmoid", gradients == "exact"
+    return _ShColors.apply(sh, means, camera_center, visible, choices)
+
+
+def _check(sh: Tensor, means: Tensor, camera_center: Tensor, visible: Tensor) -> None:
+    count = len(sh)
+    sizes = [(degree + 1) ** 2 for degree in range(MAX_DEGREE + 1)]
+    if sh.shape[2:] != (3,) or sh.shape[1] not in sizes:
+        raise ValueError(f"sh must have the shape (N, 1 or 4 or 9 or 16, 3), got {tuple(sh.shape)}")
+    for name, tensor, shape in (
+        ("means", means, (count, 3)),
+        ("camera_center", camera_center, (3,)),
+        ("visible", visible, (count,)),
+    ):
+        if tensor.shape != shape:
+            raise ValueError(f"{name} must have the shape {shape}, got {tuple(tensor.shape)}")
+
+
+def _check_choices(num_stored: int, degree: int, activation: str, gradients: str) -> None:
+    if degree < 0 or (degree + 1) ** 2 > num_stored:
+        raise ValueError(f"degree must be 0 to that of {num_stored} coefficients, got {degree}")
+    for name, value, options in (
+        ("activation", activation, ColorActivation),
+        ("gradients", gradients, SplatGradients),
+    ):
+        if value not in get_args(options):
+            raise ValueError(f"{name} must be {' or '.join(get_args(options))}, got {value}")
+
+
+class _ShColors(torch.autograd.Function):
+    """The native kernel; the colours it gave are enough to know the activation's slope."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        sh: Tensor,
+        means: Tensor,
+        camera_center: Tensor,
+        visible: Tensor,
+        choices: tuple[int, bool, bool],
+    ) -> Tensor:
+        sh, means, camera_center = (t.detach().contiguous() for t in (sh, means, camera_center))
+        visible = visible.contiguous()
+        degree, is_sigmoid, ctx.is_exact = choices
+        colors = torch.empty_like(means)
+        ctx.common = degree + 1, is_sigmoid
+        native.module.sh_colors_forward(
+            sh, means, camera_center, visible, *ctx.common, colors, native.num_threads()
+        )
+        ctx.save_for_backward(sh, means, camera_center, visible, colors)
+        return colors
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_colors: Tensor) -> tuple[Tensor | None, ...]:
+        *inputs, visible, colors = ctx.saved_tensors
+        wanted = [
+            torch.empty_like(tensor) if is_needed and (k == 0 or ctx.is_exact) else None
+            for k, (tensor, is_needed) in enumerate(
+                zip(inputs, ctx.needs_input_grad[:3], strict=True)
+            )
+        ]
+        native.module.sh_colors_backward(
+            *inputs,
+            visible,
+            *ctx.common,
+            colors,
+            grad_colors.contiguous(),
+            *wanted,
+            native.num_threads(),
+        )
+        return *wanted, None, None
