@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from diorama.cameras import Cameras
 from diorama.config import ModelConfig
 from diorama.data.scene import Scene
+from diorama.splats import Splats
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class TrainingCallback:
     every: int = 1
 
 
+@runtime_checkable
 class OptimizerState(Protocol):
     """The optimisers as a model may see them: the state that must follow its parameters' rows."""
 
@@ -47,6 +49,7 @@ class OptimizerState(Protocol):
         ...
 
 
+@runtime_checkable
 class Watch(Protocol):
     """Where a model writes what it has to tell beside the trainer's scalars."""
 
@@ -60,6 +63,15 @@ class Watch(Protocol):
 
     def histogram(self, step: int, name: str, values: Float[Tensor, " N"]) -> None:
         """The distribution of many numbers at a step."""
+        ...
+
+
+@runtime_checkable
+class SupportsSplats(Protocol):
+    """A model that is, or can be turned into, Gaussian splats."""
+
+    def splats(self) -> Splats:
+        """The splats in the scene's normalised frame."""
         ...
 
 

@@ -835,3 +835,98 @@ def split_files_missing(root):
 @case(r"no points; use cameras", normalize="points")
 def normalise_by_missing_points(root):
     transforms(root)
+
+
+# the taichi system's lists
+
+
+def taichi(root: Path, **changes: Any) -> None:
+    """A good data set whose first training record is changed."""
+    tiny.write_taichi(root, tiny.rig(6))
+    tiny.edit_json(root / "train.json", lambda d: d[0].update(changes))
+
+
+@case(None)
+def taichi_extra_keys_and_no_size(root):
+    taichi(root, note="ignored", camera_width=None, camera_height=None,
+           camera_intrinsics=[[30, 0, 12], [0, 30, 8], [0, 0, 1]])  # fmt: skip
+
+
+@case(None)
+def taichi_file_given(root):
+    taichi(root)
+    return root / "train.json"
+
+
+@case(r"record 0: the file name '\.\./x\.png' leads out of the data folder")
+def taichi_image_outside(root):
+    tiny.save_image(root.parent / "x.png")
+    taichi(root, image_path="../x.png")
+
+
+@case(r"record 0: no file in .* matches the end of '/etc/hostname'")
+def taichi_image_elsewhere(root):
+    taichi(root, image_path="/etc/hostname")
+
+
+@case(r"record 0: T_pointcloud_camera is missing; expected the 4x4")
+def taichi_no_pose(root):
+    taichi(root, T_pointcloud_camera=None)
+
+
+@case(r"T_pointcloud_camera: the pose mirrors the scene")
+def taichi_mirrored_pose(root):
+    taichi(root, T_pointcloud_camera=np.diag([1.0, 1, -1, 1]).tolist())
+
+
+@case(r"camera_intrinsics must have no skew")
+def taichi_skewed_lens(root):
+    taichi(root, camera_intrinsics=[[60, 1.5, 24], [0, 60, 16], [0, 0, 1]])
+
+
+@case(r"record 1: expected an object with named fields, got int 7")
+def taichi_record_is_a_number(root):
+    taichi(root)
+    tiny.edit_json(root / "train.json", lambda d: d.insert(1, 7))
+
+
+@case(r"'images/000\.png' is listed before with another pose")
+def taichi_two_poses(root):
+    taichi(root)
+    tiny.edit_json(root / "val.json", lambda d: d[0].update(image_path="images/000.png"))
+
+
+@case(r"which of a\.json, b\.json is to be trained on")
+def taichi_two_lists(root):
+    taichi(root)
+    (root / "train.json").rename(root / "b.json")
+    (root / "val.json").rename(root / "a.json")
+
+
+@case(r"point_cloud\.parquet: not a readable Parquet file")
+def taichi_parquet_torn(root):
+    taichi(root)
+    path = root / "point_cloud.parquet"
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+@case(r"point_cloud\.parquet: the column z is missing")
+def taichi_parquet_without_z(root):
+    import pyarrow
+    import pyarrow.parquet
+
+    taichi(root)
+    pyarrow.parquet.write_table(
+        pyarrow.table({"x": [0.5], "y": [1.0]}), root / "point_cloud.parquet"
+    )
+
+
+@case(r"point_cloud\.parquet: claims to unpack")
+def taichi_parquet_bomb(root):
+    import pyarrow
+    import pyarrow.parquet
+
+    taichi(root)
+    zeros = pyarrow.array(np.zeros(30_000_000, dtype=np.int8))
+    table = pyarrow.table({"x": zeros, "y": zeros, "z": zeros})
+    pyarrow.parquet.write_table(table, root / "point_cloud.parquet")

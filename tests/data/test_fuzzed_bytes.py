@@ -23,6 +23,8 @@ FILES = {
     "transforms.json": (tiny.write_transforms, "transforms.json"),
     "cameras_sphere.npz": (tiny.write_neus, "cameras_sphere.npz"),
     "poses_bounds.npy": (tiny.write_llff, "poses_bounds.npy"),
+    "train.json": (tiny.write_taichi, "train.json"),
+    "point_cloud.parquet": (tiny.write_taichi, "point_cloud.parquet"),
 }
 
 

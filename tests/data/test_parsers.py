@@ -35,6 +35,7 @@ WRITERS = {
     "deepvoxels": (tiny.write_deepvoxels, tiny.CX, tiny.CY),
     "linemod": (tiny.write_linemod, tiny.CX, tiny.CY),
     "neus": (tiny.write_neus, tiny.CX, tiny.CY),
+    "taichi": (tiny.write_taichi, tiny.CX, tiny.CY),
 }
 
 

@@ -245,3 +245,40 @@ def write_neus(root: Path, rig: Rig, scale: float = 1.25, shift: float = 0.1) ->
         save_image(root / f"image/{i:06d}.png", seed=i)
         save_image(root / f"mask/{i:03d}.png", mode="L", seed=i)
     np.savez(root / "cameras_sphere.npz", **arrays)
+
+
+def write_taichi(root: Path, rig: Rig, val: int = 3) -> None:
+    """train.json, val.json (the last `val` cameras) and point_cloud.parquet.
+
+    Image paths are those of another working folder, and matrices are for images of twice the size.
+    """
+    matrix = [[2 * FOCAL, 0, 2 * CX], [0, 2 * FOCAL, 2 * CY], [0, 0, 1]]
+    split_at = len(rig.poses) - val
+    records = []
+    for i, pose in enumerate(rig.poses):
+        save_image(root / f"images/{i:03d}.png", seed=i)
+        records.append(
+            {
+                "image_path": f"data/somewhere/images/{i:03d}.png",
+                "T_pointcloud_camera": np.concatenate([pose, [[0, 0, 0, 1]]]).tolist(),
+                "camera_intrinsics": matrix,
+                "camera_height": 2 * HEIGHT,
+                "camera_width": 2 * WIDTH,
+                "camera_id": 0,
+            }
+        )
+    write_json(root / "train.json", records[:split_at])
+    write_json(root / "val.json", records[split_at:])
+    write_parquet(root / "point_cloud.parquet", rig.points)
+
+
+def write_parquet(path: Path, points: np.ndarray, **columns: Any) -> None:
+    """Points as a table with the columns x, y, z and red 10, green 20, blue 30."""
+    import pyarrow
+    import pyarrow.parquet
+
+    table = dict(zip("xyz", points.astype(np.float32).T, strict=True))
+    colors = {
+        name: np.full(len(points), value) for name, value in zip("rgb", (10, 20, 30), strict=True)
+    }
+    pyarrow.parquet.write_table(pyarrow.table({**table, **colors, **columns}), path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`diorama render RUN`: a run seen along a camera path, as images and a video."""
+"""`diorama render RUN`: a run or a splat file seen along a camera path, as images and a video."""
 
 import time
 from collections.abc import Callable
@@ -22,7 +22,8 @@ class RenderConfig:
     """What to render, and to where."""
 
     run: tyro.conf.Positional[Path]
-    """The run folder, one of its checkpoints, or a folder above runs (the last is taken)."""
+    """The run folder, one of its checkpoints, a folder above runs (the last is taken), or a splat
+    file (.ply, .splat, .spz, .glb, .gltf, .parquet)."""
     path: str = "auto"
     """auto, orbit, spiral, tour, train, val, test, or a camera path's JSON file."""
     frames: int = 60
@@ -38,7 +39,9 @@ class RenderConfig:
     video: bool = True
     """Write an mp4 per output."""
     output: Path | None = None
-    """Folder to write to; unset: RUN/renders/PATH."""
+    """Folder to write to; unset: RUN/renders/PATH, or NAME_renders/PATH beside a splat file."""
+    up: Literal["x", "y", "z", "-x", "-y", "-z"] = "-y"
+    """The axis of a splat file that points up (write --up=-z for a negative one)."""
     device: str = "auto"
     """cpu, cuda, ...; auto takes CUDA when there is one."""
     threads: int | None = None
@@ -58,10 +61,10 @@ def main(arguments: list[str]) -> None:
     from diorama.export.render import render_images, render_videos
 
     use_threads(options.threads)
-    run = load(options.run, options.device)
+    run = load(options.run, options.device, options.up)
     path = camera_path(run.scene, options.path, options.frames)
     cameras = path.cameras if options.scale == 1.0 else path.cameras.rescaled(options.scale)
-    folder = options.output or run.path / "renders" / Path(options.path).stem
+    folder = options.output or _renders(run.path) / Path(options.path).stem
     on_frame = None if options.quiet else _progress(len(cameras))
     if options.video:
         fps = options.fps or path.fps
@@ -87,6 +90,10 @@ def _check(options: RenderConfig) -> None:
         raise UserError("nothing to write: drop --no-images or --no-video.")
     if not options.outputs:
         raise UserError("--outputs: name at least one of rgb, depth, alpha, disparity.")
+
+
+def _renders(run: Path) -> Path:
+    return run.with_name(f"{run.stem}_renders") if run.is_file() else run / "renders"
 
 
 def _progress(total: int) -> Callable[[int], None]:

@@ -9,7 +9,9 @@ import tyro
 
 from diorama.config.base import Config
 
-Format = Literal["auto", "blender", "transforms", "colmap", "llff", "deepvoxels", "linemod", "neus"]
+Format = Literal[
+    "auto", "blender", "transforms", "taichi", "colmap", "llff", "deepvoxels", "linemod", "neus"
+]
 
 
 @dataclass(frozen=True)

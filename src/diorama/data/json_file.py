@@ -12,6 +12,7 @@ from diorama.data.paths import read_bytes
 from diorama.errors import UserError
 
 MAX_JSON_BYTES = 256 * 2**20
+MAX_RECORDS = 1_000_000
 
 
 class Fields:
@@ -78,9 +79,23 @@ class Fields:
 
 def read_json(path: Path) -> Fields:
     """The JSON object in `path`."""
+    return Fields(_load(path), str(path))
+
+
+def read_records(path: Path) -> list[Fields]:
+    """The objects of a JSON file that is a list of them; there is at least one."""
+    data = _load(path)
+    if not isinstance(data, list) or not data:
+        raise UserError(f"{path}: expected a list of records, got {kind_of(data)}.")
+    if len(data) > MAX_RECORDS:
+        raise UserError(f"{path}: {len(data)} records are more than we read.")
+    return [Fields(entry, f"{path}: record {index}") for index, entry in enumerate(data)]
+
+
+def _load(path: Path) -> Any:
     raw = read_bytes(path, MAX_JSON_BYTES)
     try:
-        data = json.loads(raw.decode("utf-8-sig"), parse_constant=_refuse_constant)
+        return json.loads(raw.decode("utf-8-sig"), parse_constant=_refuse_constant)
     except UnicodeDecodeError as error:
         raise UserError(
             f"{path}: not UTF-8 text (byte {error.start}); save it as UTF-8."
@@ -93,7 +108,6 @@ def read_json(path: Path) -> Fields:
         raise UserError(f"{path}: nested too deeply to be a scene description.") from error
     except ValueError as error:
         raise UserError(f"{path}: {error}; numbers must be finite and of sane length.") from error
-    return Fields(data, str(path))
 
 
 def finite(value: Any, where: str) -> float:

@@ -14,6 +14,7 @@ from diorama.errors import UserError
 LOOKED_FOR = {
     "linemod": "transforms_train.json with intrinsic_matrix",
     "blender": "transforms_train.json",
+    "taichi": "train.json with a record per image",
     "transforms": "transforms.json",
     "colmap": "a COLMAP model (cameras, images .bin or .txt) in sparse/0",
     "neus": "cameras_sphere.npz",

@@ -38,9 +38,7 @@ def camera_path(scene: Scene, name: str, num_frames: int) -> CameraPath:
     if name == "orbit":
         return CameraPath(_along(scene, _orbit(scene, num_frames)), FPS)
     if name == "spiral":
-        depth = spiral_focus_depth(scene.bounds.near, scene.bounds.far)
-        poses = scene.cameras.world_from_camera
-        return CameraPath(_along(scene, spiral(poses, depth, num_frames)), FPS)
+        return CameraPath(_along(scene, _spiral(scene, num_frames)), FPS)
     if name == "tour":
         return CameraPath(_tour(scene, num_frames), FPS)
     if name in SPLITS:
@@ -73,6 +71,16 @@ def _orbit(scene: Scene, num_frames: int) -> Float[Tensor, "K 3 4"]:
         num_frames,
         up=tuple(up.tolist()),
     )
+
+
+def _spiral(scene: Scene, num_frames: int) -> Float[Tensor, "K 3 4"]:
+    depth = spiral_focus_depth(scene.bounds.near, scene.bounds.far)
+    try:
+        return spiral(scene.cameras.world_from_camera, depth, num_frames)
+    except ValueError as error:
+        raise UserError(
+            "--path spiral: the cameras look from all sides and have no middle; use orbit or tour."
+        ) from error
 
 
 def _tour(scene: Scene, num_frames: int) -> Cameras:

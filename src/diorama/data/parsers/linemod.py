@@ -71,11 +71,11 @@ def _frame(meta: Fields, frame: Fields, root: Path) -> tuple[DraftFrame, bool]:
     return DraftFrame(name, path, opencv_from_opengl(pose), _lens(meta, frame, path)), repaired
 
 
-def mapped_file(root: Path, frame: Fields) -> Path:
+def mapped_file(root: Path, frame: Fields, key: str = "file_path") -> Path:
     """The file in the data folder with the longest tail of the path that the frame names."""
-    name = frame.text("file_path")
+    name = frame.text(key)
     if not name or "\0" in name or len(name) > 4096:
-        frame.refuse("file_path", "the image's path")
+        frame.refuse(key, "the image's path")
     clean = re.sub(r"^[A-Za-z]:", "", name.replace("\\", "/"))
     parts = [part for part in PurePosixPath(clean).parts if part not in ("/", "//")]
     if ".." in parts:

@@ -15,6 +15,7 @@ from diorama.data.draft import Draft
 from diorama.data.json_file import Fields, read_json
 from diorama.data.parsers.json_frames import FrameList, read_frames
 from diorama.data.parsers.ply_points import read_ply
+from diorama.data.parsers.taichi import is_record_list
 from diorama.data.paths import inside, is_file, relative_name
 from diorama.data.pose_check import checked_pose, repair_note
 from diorama.data.scene import SPLITS, Scene, vector
@@ -25,9 +26,10 @@ NGP_SCALE = 0.33
 
 
 def detect(root: Path) -> str | None:
-    """A sentence when `root` is a JSON file or holds transforms.json."""
+    """A sentence when `root` is a JSON file (not the taichi system's) or holds transforms.json."""
     if root.suffix.lower() == ".json":
-        return f"nerfstudio / instant-ngp data: {root.name}." if is_file(root) else None
+        is_ours = is_file(root) and not is_record_list(root)
+        return f"nerfstudio / instant-ngp data: {root.name}." if is_ours else None
     if not is_file(root / "transforms.json"):
         return None
     return "nerfstudio / instant-ngp data: transforms.json."

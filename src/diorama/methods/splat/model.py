@@ -213,7 +213,7 @@ class SplatModel(Model):
         return step_cost(self.config, self.density.first_count, step, squeeze)
 
     def render(self, camera: Cameras) -> RenderOutput:
-        return render_image(self, camera)
+        return render_image(self.gaussians, self.config, self.background, camera)
 
     def splats(self) -> Splats:
         """The Gaussians in the normalised frame."""

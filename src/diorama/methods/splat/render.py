@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Views of trained Gaussians, through any lens."""
 
-from typing import TYPE_CHECKING
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -10,22 +8,23 @@ from torch import Tensor
 from diorama.cameras import Cameras
 from diorama.cameras.straight import is_straight
 from diorama.cameras.warp import covering_camera, warped
+from diorama.methods.splat.config import SplatConfig
 from diorama.methods.splat.drawing import Style, draw
+from diorama.methods.splat.gaussians import Gaussians
 from diorama.model import RenderOutput
-
-if TYPE_CHECKING:
-    from diorama.methods.splat.model import SplatModel
 
 
 @torch.no_grad()
-def render_image(model: "SplatModel", camera: Cameras) -> RenderOutput:
+def render_image(
+    gaussians: Gaussians, config: SplatConfig, background: Float[Tensor, "3"], camera: Cameras
+) -> RenderOutput:
     """rgb, expected depth, alpha and world normals; `median_depth` and `count` as extras.
 
     A distorted lens sees a drawing through an ideal one, resampled.
     """
     straight = camera if is_straight(camera) else covering_camera(camera)
-    style = Style(model.background, model.config.sh_degree, has_normals=True)
-    drawn = draw(model.gaussians, straight, model.config, style)
+    style = Style(background, config.sh_degree, has_normals=True)
+    drawn = draw(gaussians, straight, config, style)
     assert drawn.depth is not None and drawn.normal is not None, "both were asked for"
     median = drawn.raster.median_splat
     depths = drawn.projected.depths
