@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from diorama.ops.rasterize import SplatSums, rasterize, rasterize_reference
-from tests.ops.parity import assert_parity
 from tests.ops.image_plane_splats import Splats, concatenate, random_splats, splats_of
+from tests.ops.parity import assert_parity
 
 OPS = [rasterize, rasterize_reference]
 

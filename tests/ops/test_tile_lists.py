@@ -10,8 +10,8 @@ import torch
 
 from diorama import native
 from diorama.ops.tile_lists import TileLists, tile_lists, tile_lists_reference
-from tests.ops.parity import tensors_of
 from tests.ops.image_plane_splats import Splats, random_splats, splats_of
+from tests.ops.parity import tensors_of
 
 SIZES = [(1, 1), (17, 5), (123, 82), (400, 320)]
 OPS = [tile_lists, tile_lists_reference]
