@@ -106,8 +106,8 @@ def default(gaussians: Gaussians, limit: int = 100, **options) -> DefaultDensity
 
 def test_default_clones_small_and_splits_large():
     gaussians = made(4, scale=0.005)
-    gaussians.log_scales.data[2] = math.log(0.5)
     optimizers = optimized(gaussians)
+    gaussians.log_scales.data[2] = math.log(0.5)
     density = default(gaussians)
     density.optimizers = optimizers
     gradients = torch.zeros(4, 2)
@@ -287,7 +287,7 @@ def test_mcmc_noise_moves_only_what_is_nearly_transparent():
 def test_schedules():
     assert [budget_at(t, 10, 110) for t in (-1.0, 0.0, 0.5, 1.0, 2.0)] == [10, 10, 85, 110, 110]
     assert [step for step in range(1, 9) if is_due(step, 2.5)] == [3, 5, 8]
-    assert not is_due(5, 0)
+    assert not is_due(5, 0.0)
 
 
 def test_a_last_gaussian_survives():

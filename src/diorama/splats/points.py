@@ -32,6 +32,12 @@ class PointColors:
 
 def read_points(path: Path) -> PointColors:
     """The points of a PLY or Parquet cloud, or the centres and base colours of a splat file."""
+    found = read_points_or_splats(path)
+    return _centers(found) if isinstance(found, Splats) else found
+
+
+def read_points_or_splats(path: Path) -> PointColors | Splats:
+    """Whichever of the two a file holds."""
     raw = read_file(path)
     kind = sniff(raw, path)
     if kind == "taichi" and not is_trained(raw, path):
@@ -40,7 +46,7 @@ def read_points(path: Path) -> PointColors:
         vertices = read_ply_tables(raw, path).elements.get("vertex")
         if vertices is not None and "opacity" not in (vertices.dtype.names or ()):
             return _cloud(*_ply_points(vertices, path), path)
-    return _centers(decode_splats(raw, path))
+    return decode_splats(raw, path)
 
 
 def _ply_points(vertices: np.ndarray, path: Path) -> tuple[np.ndarray, np.ndarray | None]:

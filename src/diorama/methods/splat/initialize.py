@@ -13,7 +13,8 @@ from diorama.errors import UserError
 from diorama.methods.splat.config import SplatConfig
 from diorama.methods.splat.visual_hull import hull_points
 from diorama.splats import Splats
-from diorama.splats.files import read_points_or_splats
+from diorama.splats.points import read_points_or_splats
+from diorama.splats.transform import transform_splats
 
 SH_CONSTANT = 0.28209479177387814
 SMALLEST = 1e-7
@@ -30,8 +31,9 @@ def initial_splats(config: SplatConfig, scene: Scene, generator: torch.Generator
         assert config.init_file is not None, "checked with the config"
         found = read_points_or_splats(config.init_file)
         if isinstance(found, Splats):
-            return _fitted(found.transformed(scene.scene_from_user), config)
-        xyz, rgb = scene.scene_from_user.apply(found.xyz), found.rgb
+            return _fitted(transform_splats(scene.scene_from_user, found), config)
+        xyz = scene.scene_from_user.apply(found.points)
+        rgb = found.colors.float() / 255
     elif kind == "points":
         assert scene.points is not None, "chosen because there are points"
         xyz, rgb = scene.points.xyz, scene.points.rgb.float() / 255
@@ -139,7 +141,4 @@ def _fitted(splats: Splats, config: SplatConfig) -> Splats:
             f"{config.init_file}: it has {len(splats)} Gaussians, more than --model.max-gaussians "
             f"{config.max_gaussians}; raise the limit."
         )
-    sh = torch.zeros(len(splats), (config.sh_degree + 1) ** 2, 3)
-    shared = min(sh.shape[1], splats.sh.shape[1])
-    sh[:, :shared] = splats.sh[:, :shared]
-    return splats.with_sh(sh)
+    return splats.with_degree(config.sh_degree)
