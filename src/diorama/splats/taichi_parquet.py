@@ -73,7 +73,8 @@ def encode_taichi(splats: Splats) -> bytes:
     )
     columns = {name: np.ascontiguousarray(values[:, i]) for i, name in enumerate(COLUMNS)}
     sink = io.BytesIO()
-    pyarrow.parquet.write_table(pyarrow.table(columns), sink)
+    # Floats hardly repeat: a dictionary of them would only add to the file.
+    pyarrow.parquet.write_table(pyarrow.table(columns), sink, use_dictionary=False)
     return sink.getvalue()
 
 
