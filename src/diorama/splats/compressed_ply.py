@@ -185,4 +185,4 @@ def _harmonics(tables: PlyTables, count: int, path: Path) -> np.ndarray:
     steps = np.stack([table[name] for name in names], axis=-1).astype(np.float64)
     # The first and the last step stand for the ends of the range, the others for their middles.
     place = np.where(steps == 0, 0, np.where(steps == 255, 1, (steps + 0.5) / 256))
-    return ((place - 0.5) * _SH_RANGE).reshape(count, 3, -1).transpose(0, 2, 1)
+    return ((place - 0.5) * _SH_RANGE).reshape(count, 3, len(names) // 3).transpose(0, 2, 1)

@@ -113,12 +113,11 @@ def _read(gltf: Gltf, primitive: dict[str, Any]) -> Splats:
     names = [name for name in _harmonic_names(3) if name in primitive["attributes"]]
     if names != _harmonic_names({1: 0, 4: 1, 9: 2, 16: 3}.get(len(names), 0)):
         raise gltf.refuse(f"its spherical harmonics are incomplete ({len(names)} of 1, 4, 9 or 16)")
-    opacity = attribute(f"{EXTENSION}:OPACITY", 1)[:, 0]
     arrays = SplatArrays(
         means=attribute("POSITION", 3),
         quaternions=attribute(f"{EXTENSION}:ROTATION", 4)[:, [3, 0, 1, 2]],
         log_scales=_log_scales(attribute(f"{EXTENSION}:SCALE", 3)),
-        opacity_logits=logit(opacity, _OPACITY_MARGIN),
+        opacity_logits=logit(attribute(f"{EXTENSION}:OPACITY", 1)[:, 0], _OPACITY_MARGIN),
         sh=np.stack([attribute(name, 3) for name in names], axis=1),
     )
     return arrays.to_splats(gltf.path)

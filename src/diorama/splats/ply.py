@@ -67,7 +67,7 @@ def encode_ply(splats: Splats) -> bytes:
     """The columns of the original trainer, in its order; the normals are zeros."""
     arrays = SplatArrays.of(splats)
     count, num_coefficients = arrays.sh.shape[:2]
-    rest = arrays.sh[:, 1:].transpose(0, 2, 1).reshape(count, -1)
+    rest = arrays.sh[:, 1:].transpose(0, 2, 1).reshape(count, 3 * (num_coefficients - 1))
     names = [*_POSITION, *_NORMAL, *_DC, *rest_names(3 * (num_coefficients - 1))]
     columns = [arrays.means, np.zeros_like(arrays.means), arrays.sh[:, 0], rest]
     names += ["opacity", *_SCALES, *_ROTATION]
@@ -116,5 +116,5 @@ def _harmonics(table: np.ndarray, path: Path) -> np.ndarray:
         )
     if count == 0:
         return constant
-    rest = _columns(table, names, path).reshape(len(table), 3, -1)
+    rest = _columns(table, names, path).reshape(len(table), 3, count // 3)
     return np.concatenate([constant, rest.transpose(0, 2, 1)], axis=1)

@@ -8,7 +8,7 @@ Versions 1 to 3 are one gzip stream of a 16-byte header and six arrays. Version 
 import gzip
 import struct
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from diorama.errors import UserError
@@ -113,7 +113,7 @@ def _read_gzip(raw: bytes, path: Path) -> SpzFile:
         streams[name] = body[offset : offset + size]
         offset += size
     axes = _axes(body[offset:], path) if fields[5] & _FLAG_EXTENSIONS else None
-    return SpzFile(*fields[1:5], file.is_antialiased, streams, axes)
+    return replace(file, streams=streams, axes=axes)
 
 
 def _read_zstd(raw: bytes, path: Path) -> SpzFile:
@@ -128,7 +128,7 @@ def _read_zstd(raw: bytes, path: Path) -> SpzFile:
     offset = toc + 16 * num_streams
     if offset > len(raw):
         raise _cut_off(path)
-    streams = dict.fromkeys(STREAMS, b"")
+    streams: dict[str, bytes] = dict.fromkeys(STREAMS, b"")
     for index, (name, size) in enumerate(sizes.items()):
         packed_size, raw_size = struct.unpack_from("<QQ", raw, toc + 16 * index)
         if raw_size != size:
@@ -141,7 +141,7 @@ def _read_zstd(raw: bytes, path: Path) -> SpzFile:
         streams[name] = _unzstd(raw[offset : offset + packed_size], size, name, path)
         offset += packed_size
     axes = _axes(raw[_HEADER_4.size : toc], path) if fields[5] & _FLAG_EXTENSIONS else None
-    return SpzFile(*fields[1:5], file.is_antialiased, streams, axes)
+    return replace(file, streams=streams, axes=axes)
 
 
 def _unzstd(packed: bytes, size: int, name: str, path: Path) -> bytes:

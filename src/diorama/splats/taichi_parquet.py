@@ -73,7 +73,8 @@ def encode_taichi(splats: Splats) -> bytes:
     )
     columns = {name: np.ascontiguousarray(values[:, i]) for i, name in enumerate(COLUMNS)}
     sink = io.BytesIO()
-    pyarrow.parquet.write_table(pyarrow.table(columns), sink)
+    # Floats hardly repeat: a dictionary of them would only add to the file.
+    pyarrow.parquet.write_table(pyarrow.table(columns), sink, use_dictionary=False)
     return sink.getvalue()
 
 
@@ -85,7 +86,7 @@ def _open(raw: bytes, path: Path) -> "ParquetFile":
         return pyarrow.parquet.ParquetFile(pyarrow.BufferReader(raw))
     except (pyarrow.ArrowException, OSError) as error:
         raise UserError(
-            f"{path}: not a readable Parquet file ({error!s:.80}); copy it again."
+            f"{path}: not a readable Parquet file ({_brief(error)}); copy it again."
         ) from error
 
 
@@ -107,5 +108,12 @@ def _columns(file: "ParquetFile", names: tuple[str, ...], present: int, path: Pa
         table = file.read(columns=list(names))
         columns = [table.column(name).to_numpy() for name in names]
     except (pyarrow.ArrowException, OSError) as error:
-        raise UserError(f"{path}: damaged Parquet data ({error!s:.80}); copy it again.") from error
+        raise UserError(
+            f"{path}: damaged Parquet data ({_brief(error)}); copy it again."
+        ) from error
     return np.stack(columns, axis=-1).astype(np.float32)
+
+
+def _brief(error: Exception) -> str:
+    """The beginning of a message that may have many lines."""
+    return " ".join(str(error).split())[:80]
