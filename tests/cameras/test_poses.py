@@ -103,6 +103,9 @@ def test_average_and_recentre():
     turned = torch.stack([look_at((0, 0, 0), (1, 0, 0)), look_at((0, 0, 0), (-1, 0, 0))])
     with pytest.raises(ValueError, match="no average"):
         average_pose(turned)
+    ring = [look_at((math.cos(a), math.sin(a), 0.5), (0, 0, 0)) for a in (0.3, 2.394395, 4.488790)]
+    with pytest.raises(ValueError, match="no average"):
+        average_pose(torch.stack(ring))
 
 
 @settings(max_examples=20, deadline=None)

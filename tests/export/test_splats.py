@@ -56,6 +56,20 @@ def test_the_users_coordinates_come_back():
     assert not torch.allclose(found.sh[:, 1:4], splats.sh[:, 1:4], atol=1e-2)
 
 
+def test_an_exported_scene_looks_the_same_from_the_same_place():
+    splats = made_splats(200, degree=3)
+    turn = matrix_from_quaternion(torch.tensor([0.8, 0.36, -0.48, 0.0], dtype=torch.float64))
+    scene_from_user = Similarity(2.5, turn, torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64))
+    model, scene = still(splats, scene_from_user=scene_from_user)
+    camera = scene.cameras[1].rescaled(0.1)
+    view = model.render(camera)
+    exported, _ = still(user_splats(model, scene, "run"))
+    again = exported.render(camera.transformed(scene_from_user.inverse()))
+    assert float(view.alpha.max()) > 0.5
+    torch.testing.assert_close(again.rgb, view.rgb, atol=2e-4, rtol=0)
+    torch.testing.assert_close(2.5 * again.depth, view.depth, atol=2e-3, rtol=0)
+
+
 def test_a_method_without_splats_says_so():
     model = TinyModel(TinyModelConfig(), tiny_scene())
     with pytest.raises(UserError, match="outputs/x: its method has no Gaussian splats to export"):

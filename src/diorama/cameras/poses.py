@@ -17,6 +17,8 @@ from diorama.cameras.number import Number
 from diorama.cameras.similarity import Similarity
 
 Vector = Float[Tensor, " 3"] | Sequence[Number]
+CANCELLED = 1e-4
+"""Means of unit axes that are shorter than this are rounding errors."""
 
 
 def flip_yz(poses: Float[Tensor, "*B R 4"]) -> Float[Tensor, "*B R 4"]:
@@ -78,11 +80,13 @@ def spherical_pose(
 
 def average_pose(poses: Float[Tensor, "N 3 4"]) -> Float[Tensor, "3 4"]:
     """Mean centre, mean forward axis, and the mean down axis made orthogonal to it (LLFF)."""
-    forward = normalize(poses[:, :, 2].sum(0), dim=0)
-    right = normalize(torch.linalg.cross(poses[:, :, 1].sum(0), forward), dim=0)
-    down = torch.linalg.cross(forward, right)
-    if float(right.norm()) < 0.5 or float(forward.norm()) < 0.5:
+    mean_down, mean_forward = poses[:, :, 1].mean(0), poses[:, :, 2].mean(0)
+    forward = normalize(mean_forward, dim=0)
+    right = torch.linalg.cross(mean_down, forward)
+    if float(right.norm()) < CANCELLED or float(mean_forward.norm()) < CANCELLED:
         raise ValueError("these poses have no average: their axes cancel out")
+    right = normalize(right, dim=0)
+    down = torch.linalg.cross(forward, right)
     return torch.stack([right, down, forward, poses[:, :, 3].mean(0)], dim=-1)
 
 

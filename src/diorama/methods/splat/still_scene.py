@@ -18,6 +18,8 @@ NUM_CAMERAS, ELEVATION_DEGREES = 8, 15.0
 TAIL = 0.02
 """Share of the opacity that may lie beyond either side of the box: floaters and far background."""
 MARGIN = 1.05
+CLOSENESS = 0.85
+"""Relative to where the box's corners are in view for certain; they are rarely filled."""
 UPS = {
     "x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0),
     "-x": (-1.0, 0.0, 0.0), "-y": (0.0, -1.0, 0.0), "-z": (0.0, 0.0, -1.0),
@@ -39,7 +41,7 @@ def scene_of_splats(splats: Splats, path: Path, up: str = "-y") -> Scene:
         min=max(1e-3 * float(half.max()), float(splats.log_scales.median().exp()), 1e-6)
     )
     reach = float(half.norm())
-    distance = reach / math.sin(math.radians(VERTICAL_DEGREES / 2))
+    distance = CLOSENESS * reach / math.sin(math.radians(VERTICAL_DEGREES / 2))
     poses = orbit(center, distance, ELEVATION_DEGREES, NUM_CAMERAS, up=UPS[up], start_degrees=-90.0)
     return Scene(
         name=path.stem,
