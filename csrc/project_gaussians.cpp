@@ -49,14 +49,15 @@ void forward_vector(const Gaussians<T>& gaussians, const SplatView<T>& view,
       T(2) * map_lanes<T>(T(255) * opacity, [](T x) { return x > T(1) ? std::log(x) : T(0); });
   const Channels<T, 2> half_extent{
       {square_root<T>(reach * seen.xx), square_root<T>(reach * seen.yy)}};
+  const Channels<T, 3> conic = seen.conic();
+  const Vec<T> infinity = splat(std::numeric_limits<T>::infinity());
   // Every comparison is such that NaN fails it.
-  is_seen &= (seen.determinant > T(0)) & (seen.determinant < std::numeric_limits<T>::infinity()) &
-             (half_extent[0] > T(0)) & (half_extent[1] > T(0));
-  is_seen &= (seen.conic[0] < std::numeric_limits<T>::infinity()) &
-             (seen.conic[2] < std::numeric_limits<T>::infinity());
+  is_seen &= (seen.inverse_determinant > T(0)) & (seen.inverse_determinant < infinity) &
+             (conic[0] < infinity) & (conic[2] < infinity) & (half_extent[0] > T(0)) &
+             (half_extent[1] > T(0)) & (half_extent[0] < infinity) & (half_extent[1] < infinity);
   is_seen &= (landing.u + half_extent[0] > T(0)) & (landing.u - half_extent[0] < view.width) &
              (landing.v + half_extent[1] > T(0)) & (landing.v - half_extent[1] < view.height);
-  write<T>(out, first, count, is_seen, landing, seen.conic, opacity, half_extent);
+  write<T>(out, first, count, is_seen, landing, conic, opacity, half_extent);
 }
 
 template <class T, class Lens>

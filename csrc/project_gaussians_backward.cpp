@@ -30,37 +30,41 @@ void store_wanted(T* target, Channels<T, kChannels> items, Vec<SignedBits<T>> is
   store_items<kChannels>(target + kChannels * first, items, count);
 }
 
-// The gradient of the ellipse's rows u and v.
+// Through the ellipse, from the gradient G of the conic Q and that of the compensation's logarithm.
+//
+// The gradient of Sigma2D is -Q G Q, and that of Sigma' through the compensation is half of
+// Sigma'^-1 - Q = blur Sigma'^-1 Q. With o_k = Q p_k, i_k = Sigma'^-1 p_k of an axis p_k, all that
+// scales and turns the axes is in B_kl = -2 o_k G o_l + blur i_k o_l, and nothing cancels.
 template <class T>
-struct RowGradients {
-  Channels<T, 3> u, v;
+struct EllipseGradients {
+  Channels<T, 3> log_scales, torque;
+  Channels<T, 3> pu, pv;
 
-  // With the gradient G of the conic Q, that of Sigma2D is -Q G Q. The compensation c has
-  // d log c = (d log det Sigma' - d log det Sigma2D) / 2 with d log det Sigma2D = tr(Q dSigma).
-  RowGradients(const Ellipses<T>& seen, const Channels<T, 3>& grad_conic,
-               Vec<T> grad_log_compensation) {
-    const Vec<T> a = seen.conic[0], b = seen.conic[1], c = seen.conic[2];
-    const Vec<T> ga = grad_conic[0], gb = T(0.5) * grad_conic[1], gc = grad_conic[2];
-    const Vec<T> left_x = ga * a + gb * b, left_y = gb * a + gc * b;
-    const Vec<T> right_x = ga * b + gb * c, right_y = gb * b + gc * c;
-    // Twice the gradient: it meets u and v twice.
-    const Vec<T> xx = T(-2) * (a * left_x + b * left_y) - grad_log_compensation * a;
-    const Vec<T> xy = T(-2) * (a * right_x + b * right_y) - grad_log_compensation * b;
-    const Vec<T> yy = T(-2) * (b * right_x + c * right_y) - grad_log_compensation * c;
+  EllipseGradients(const Ellipses<T>& seen, T blur, const Channels<T, 3>& grad_conic,
+                   Vec<T> grad_log_compensation) {
+    const Channels<T, 3> q = seen.conic();
+    const Vec<T> ga = T(-2) * grad_conic[0], gb = -grad_conic[1], gc = T(-2) * grad_conic[2];
+    // Not wanted where the determinant may be zero: then there is no compensation.
+    const Vec<T> pull = grad_log_compensation * blur;
+    const Vec<T> inverse = pull == T(0) ? Vec<T>{} : pull / seen.sharp;
+    Channels<T, 3> ou, ov, gu, gv;
     for_constants<3>([&](auto k) {
-      u[k] = xx * seen.u[k] + xy * seen.v[k];
-      v[k] = xy * seen.u[k] + yy * seen.v[k];
+      ou[k] = (blur * seen.pu[k] + seen.adjugate_pu[k]) * seen.inverse_determinant;
+      ov[k] = (blur * seen.pv[k] + seen.adjugate_pv[k]) * seen.inverse_determinant;
+      gu[k] = ga * ou[k] + gb * ov[k];
+      gv[k] = gb * ou[k] + gc * ov[k];
     });
-  }
-
-  // d log det Sigma' / 2 = n . dn / |n|^2 of the normal n = u x v.
-  void add_sharp(const Ellipses<T>& seen, Vec<T> grad_log_compensation) {
-    const Channels<T, 3> normal = cross(seen.u, seen.v);
-    const Channels<T, 3> by_u = cross(seen.v, normal), by_v = cross(normal, seen.u);
-    const Vec<T> scale = grad_log_compensation / seen.sharp;
+    const auto b = [&](int k, int l) {
+      return ou[k] * gu[l] + ov[k] * gv[l] +
+             inverse * (seen.adjugate_pu[k] * ou[l] + seen.adjugate_pv[k] * ov[l]);
+    };
+    const auto& s = seen.variances;
+    torque = {{(s[1] - s[2]) * b(1, 2), (s[2] - s[0]) * b(2, 0), (s[0] - s[1]) * b(0, 1)}};
+    const Vec<T> sharp_xx = seen.xx - blur, sharp_yy = seen.yy - blur;
     for_constants<3>([&](auto k) {
-      u[k] += scale * by_u[k];
-      v[k] += scale * by_v[k];
+      log_scales[k] = s[k] * b(k, k);
+      pu[k] = s[k] * (q[0] * gu[k] + q[1] * gv[k] + inverse * (sharp_yy * ou[k] - seen.xy * ov[k]));
+      pv[k] = s[k] * (q[1] * gu[k] + q[2] * gv[k] + inverse * (sharp_xx * ov[k] - seen.xy * ou[k]));
     });
   }
 };
@@ -108,43 +112,39 @@ void backward_vector(const Gaussians<T>& gaussians, const SplatView<T>& view,
   const Vec<T> opacity = seen.sigmoid_opacity * seen.compensation;
   const bool with_compensation = view.is_antialiased && is_exact;
   const Vec<T> grad_log_compensation = with_compensation ? grad_opacity * opacity : Vec<T>{};
-  RowGradients<T> rows(seen, load_or_zero<3>(in.conics, first, count), grad_log_compensation);
-  if (with_compensation) rows.add_sharp(seen, grad_log_compensation);
+  const EllipseGradients<T> ellipse(seen, view.blur, load_or_zero<3>(in.conics, first, count),
+                                    grad_log_compensation);
 
-  Channels<T, 3> grad_log_scales, grad_columns[3], grad_world_du{}, grad_world_dv{};
+  Channels<T, 3> grad_world_du{}, grad_world_dv{};
   for_constants<3>([&](auto k) {
-    grad_log_scales[k] = rows.u[k] * seen.u[k] + rows.v[k] * seen.v[k];
-    const Vec<T> by_du = rows.u[k] * seen.scales[k], by_dv = rows.v[k] * seen.scales[k];
     for_constants<3>([&](auto i) {
-      grad_columns[k][i] = seen.world_du[i] * by_du + seen.world_dv[i] * by_dv;
-      grad_world_du[i] += by_du * seen.orientation.columns[k][i];
-      grad_world_dv[i] += by_dv * seen.orientation.columns[k][i];
+      grad_world_du[i] += ellipse.pu[k] * seen.orientation.columns[k][i];
+      grad_world_dv[i] += ellipse.pv[k] * seen.orientation.columns[k][i];
     });
   });
-  Channels<T, 4> grad_quaternion = seen.orientation.backward(grad_columns);
+  Channels<T, 4> grad_quaternion = seen.orientation.backward(ellipse.torque);
   const auto grad_center = load_or_zero<2>(in.centers, first, count);
   Landing<T> grad_landing{
       grad_center[0], grad_center[1], load_or_zero<1>(in.depths, first, count)[0], {}, {}};
   if (is_exact) {
+    for_constants<4>([&](auto i) { grad_quaternion[i] *= seen.orientation.inverse_length; });
+    grad_landing.du = camera.turn(grad_world_du);
+    grad_landing.dv = camera.turn(grad_world_dv);
+  } else {
+    // R(q) - I is of second degree in q, and so grows with a quaternion's length.
     Vec<T> along{};
-    for_constants<4>([&](auto i) { along += grad_quaternion[i] * seen.orientation.unit[i]; });
-    for_constants<4>([&](auto i) {
-      grad_quaternion[i] =
-          (grad_quaternion[i] - along * seen.orientation.unit[i]) * seen.orientation.inverse_length;
+    for_constants<3>([&](auto k) {
+      along += ellipse.log_scales[k] - seen.world_du[k] * ellipse.pu[k] -
+               seen.world_dv[k] * ellipse.pv[k];
     });
-    for_constants<3>([&](auto j) {
-      const auto& row = camera.rotation[j];
-      grad_landing.du[j] =
-          row[0] * grad_world_du[0] + row[1] * grad_world_du[1] + row[2] * grad_world_du[2];
-      grad_landing.dv[j] =
-          row[0] * grad_world_dv[0] + row[1] * grad_world_dv[1] + row[2] * grad_world_dv[2];
-    });
+    for_constants<4>(
+        [&](auto i) { grad_quaternion[i] += T(2) * along * seen.orientation.unit[i]; });
   }
   const LensGradients<T> lens = Lens::backward(camera.lens, point, landing, grad_landing);
 
   store_wanted<3>(out.means, camera.turn_back(lens.point), is_seen, first, count);
   store_wanted<4>(out.quaternions, grad_quaternion, is_seen, first, count);
-  store_wanted<3>(out.log_scales, grad_log_scales, is_seen, first, count);
+  store_wanted<3>(out.log_scales, ellipse.log_scales, is_seen, first, count);
   const Vec<T> grad_logit = grad_opacity * opacity * (T(1) - seen.sigmoid_opacity);
   store_wanted<1>(out.opacity_logits, Channels<T, 1>{{grad_logit}}, is_seen, first, count);
   if (sums) sums->add(is_seen, mean, landing, lens, grad_world_du, grad_world_dv);

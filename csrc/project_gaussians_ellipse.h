@@ -21,16 +21,21 @@ struct SplatCamera {
     }
   }
 
-  Channels<T, 3> point(const Channels<T, 3>& mean) const {
-    Channels<T, 3> p;
+  Channels<T, 3> turn(const Channels<T, 3>& v) const {
+    Channels<T, 3> turned;
     for_constants<3>([&](auto i) {
-      p[i] = rotation[i][0] * mean[0] + rotation[i][1] * mean[1] + rotation[i][2] * mean[2] +
-             translation[i];
+      turned[i] = rotation[i][0] * v[0] + rotation[i][1] * v[1] + rotation[i][2] * v[2];
     });
+    return turned;
+  }
+
+  Channels<T, 3> point(const Channels<T, 3>& mean) const {
+    Channels<T, 3> p = turn(mean);
+    for_constants<3>([&](auto i) { p[i] += translation[i]; });
     return p;
   }
 
-  // The transposed rotation times a vector.
+  // The way back, for directions.
   Channels<T, 3> turn_back(const Channels<T, 3>& v) const {
     Channels<T, 3> turned;
     for_constants<3>([&](auto i) {
@@ -66,18 +71,14 @@ struct Orientation {
     columns[2] = {{T(2) * (x * z + w * y), T(2) * (y * z - w * x), T(1) - T(2) * (x * x + y * y)}};
   }
 
-  // From the gradient of the columns to that of the unit quaternion.
-  Channels<T, 4> backward(const Channels<T, 3> (&grad)[3]) const {
+  // A torque is the gradient by a small turn about each of the Gaussian's own axes; this is the
+  // gradient by the unit quaternion, without any part along it.
+  Channels<T, 4> backward(const Channels<T, 3>& torque) const {
     const Vec<T> w = unit[0], x = unit[1], y = unit[2], z = unit[3];
-    // Row i of the rotation, column j: grad[j][i].
-    const Vec<T> g00 = grad[0][0], g11 = grad[1][1], g22 = grad[2][2];
-    const Vec<T> sum_xy = grad[1][0] + grad[0][1], turn_z = grad[0][1] - grad[1][0];
-    const Vec<T> sum_xz = grad[2][0] + grad[0][2], turn_y = grad[2][0] - grad[0][2];
-    const Vec<T> sum_yz = grad[2][1] + grad[1][2], turn_x = grad[1][2] - grad[2][1];
-    return {{T(2) * (x * turn_x + y * turn_y + z * turn_z),
-             T(2) * (y * sum_xy + z * sum_xz + w * turn_x - T(2) * x * (g11 + g22)),
-             T(2) * (x * sum_xy + z * sum_yz + w * turn_y - T(2) * y * (g00 + g22)),
-             T(2) * (x * sum_xz + y * sum_yz + w * turn_z - T(2) * z * (g00 + g11))}};
+    return {{T(-2) * (x * torque[0] + y * torque[1] + z * torque[2]),
+             T(2) * (w * torque[0] + y * torque[2] - z * torque[1]),
+             T(2) * (w * torque[1] + z * torque[0] - x * torque[2]),
+             T(2) * (w * torque[2] + x * torque[1] - y * torque[0])}};
   }
 };
 
@@ -86,40 +87,51 @@ inline Vec<T> sigmoid(Vec<T> x) {
   return T(1) / (T(1) + exp_and_expm1<T>(-x).exp);
 }
 
-// How the Gaussians of one vector look. Rows u and v span the ellipse: Sigma' = (u; v) (u; v)^T.
+// How the Gaussians of one vector look. A Gaussian's k-th axis of unit length moves the image by
+// (pu[k], pv[k]), so Sigma' = sum_k variances[k] (pu[k], pv[k]) (pu[k], pv[k])^T. Its determinant
+// comes from m = pu x pv, never from a difference of products, which of a needle leaves no digit.
 template <class T>
 struct Ellipses {
   Orientation<T> orientation;
-  Channels<T, 3> scales;
+  Channels<T, 3> variances;
   Channels<T, 3> world_du, world_dv;  // d(u, v)/d(world position)
-  Channels<T, 3> u, v;
-  Vec<T> sharp, determinant;  // of Sigma' and of Sigma2D
-  Vec<T> xx, xy, yy;          // Sigma2D
-  Channels<T, 3> conic;
+  Channels<T, 3> pu, pv;
+  Channels<T, 3> adjugate_pu, adjugate_pv;  // Columns: adj(Sigma') (pu[k], pv[k])
+  Vec<T> sharp, inverse_determinant;        // det Sigma' and 1 / det Sigma2D
+  Vec<T> xx, xy, yy;                        // Sigma2D
   Vec<T> sigmoid_opacity, compensation;
 
   Ellipses(const Gaussians<T>& gaussians, const SplatView<T>& view, const SplatCamera<T>& camera,
            const Landing<T>& landing, int64_t first, int64_t count)
       : orientation(load_items<4>(gaussians.quaternions + 4 * first, count)),
-        scales(load_items<3>(gaussians.log_scales + 3 * first, count)),
+        variances(load_items<3>(gaussians.log_scales + 3 * first, count)),
         world_du(camera.turn_back(landing.du)),
         world_dv(camera.turn_back(landing.dv)) {
+    const Channels<T, 3> normal = cross(world_du, world_dv);
+    Channels<T, 3> m, long_pu, long_pv;
     for_constants<3>([&](auto k) {
-      scales[k] = exp_and_expm1<T>(scales[k]).exp;
-      u[k] = dot(world_du, orientation.columns[k]) * scales[k];
-      v[k] = dot(world_dv, orientation.columns[k]) * scales[k];
+      variances[k] = exp_and_expm1<T>(variances[k] + variances[k]).exp;
+      pu[k] = dot(world_du, orientation.columns[k]);
+      pv[k] = dot(world_dv, orientation.columns[k]);
+      m[k] = dot(normal, orientation.columns[k]);
+      long_pu[k] = variances[k] * pu[k];
+      long_pv[k] = variances[k] * pv[k];
     });
-    const Channels<T, 3> normal = cross(u, v);
-    sharp = dot(normal, normal);
-    const Vec<T> uu = dot(u, u), vv = dot(v, v);
-    determinant = sharp + view.blur * (uu + vv) + view.blur * view.blur;
+    const auto& s = variances;
+    sharp = s[1] * s[2] * m[0] * m[0] + s[2] * s[0] * m[1] * m[1] + s[0] * s[1] * m[2] * m[2];
+    adjugate_pu = cross(long_pv, m);
+    adjugate_pv = cross(m, long_pu);
+    const Vec<T> uu = dot(pu, long_pu), vv = dot(pv, long_pv);
+    inverse_determinant = T(1) / (sharp + view.blur * (uu + vv) + view.blur * view.blur);
     xx = uu + view.blur;
-    xy = dot(u, v);
+    xy = dot(pu, long_pv);
     yy = vv + view.blur;
-    const Vec<T> inverse = T(1) / determinant;
-    conic = {{yy * inverse, -xy * inverse, xx * inverse}};
     sigmoid_opacity = sigmoid<T>(load(gaussians.opacity_logits + first, count));
-    compensation = view.is_antialiased ? square_root<T>(sharp * inverse) : splat(T(1));
+    compensation = view.is_antialiased ? square_root<T>(sharp * inverse_determinant) : splat(T(1));
+  }
+
+  Channels<T, 3> conic() const {
+    return {{yy * inverse_determinant, -xy * inverse_determinant, xx * inverse_determinant}};
   }
 };
 

@@ -17,7 +17,7 @@ from diorama.ops.project_gaussians import (
     project_gaussians,
     project_gaussians_reference,
 )
-from tests.ops.parity import assert_parity
+from tests.ops.parity import assert_parity, tensors_of
 from tests.ops.splat_scenes import (
     HEIGHT,
     WIDTH,
@@ -109,7 +109,7 @@ class TestKernel:
         is_seen = result.half_extents[:, 0] > 0
         seen_kinds = [0, 2, 3, 4, 6, 10, 11]
         assert is_seen.nonzero()[:, 0].tolist() == seen_kinds
-        outputs = dataclasses.astuple(result)
+        outputs = tensors_of(result)
         assert all((t[~is_seen] == 0).all() for t in outputs)
         loss = sum((t.sum() for t in outputs[:4]), torch.zeros(()))
         gradients = torch.autograd.grad(loss, inputs)
@@ -218,7 +218,7 @@ def test_turning_camera_and_world_together_changes_nothing():
     got = project_gaussians(
         means @ turn.T, turned, log_scales, logits, turned_camera, intrinsics, view
     )
-    for one, two in zip(dataclasses.astuple(got), dataclasses.astuple(expected), strict=True):
+    for one, two in zip(tensors_of(got), tensors_of(expected), strict=True):
         torch.testing.assert_close(one, two)
 
 
@@ -268,11 +268,18 @@ def test_mistakes_are_named(monkeypatch):
     with pytest.raises(ValueError, match=r"view\.model must be pinhole or fisheye, got cube"):
         View(WIDTH, HEIGHT, model="cube")
     inputs = random_scene(3)
-    for k, name in enumerate(("means", "quaternions", "log_scales", "opacity_logits")):
+    names = (
+        "means",
+        "quaternions",
+        "log_scales",
+        "opacity_logits",
+        "camera_from_world",
+        "intrinsics",
+    )
+    for k, name in enumerate(names):
         wrong = [*inputs]
-        wrong[k] = torch.ones(2, 5)
-        name = "quaternions" if k == 0 else name  # One of them has to tell the count.
-        with pytest.raises(ValueError, match=f"{name} must have the shape"):
+        wrong[k] = torch.ones(3, 5)
+        with pytest.raises(ValueError, match=f"{name} must have the shape .*, got \\(3, 5\\)"):
             project_gaussians(*wrong, VIEWS["pinhole"])
 
 

@@ -65,7 +65,8 @@ def sh_colors(
     _check_choices(sh.shape[1], degree, activation, gradients)
     if not native.serves(sh, means, camera_center) or visible.device.type != "cpu":
         return sh_colors_reference(sh, means, camera_center, degree, activation, visible, gradients)
-    choices = degree, activation == "sigmoid", gradients == "exact"
+    # A constant does not depend on the direction.
+    choices = degree, activation == "sigmoid", gradients == "exact" and degree > 0
     return _ShColors.apply(sh, means, camera_center, visible, choices)
 
 
@@ -108,7 +109,7 @@ class _ShColors(torch.autograd.Function):
     ) -> Tensor:
         sh, means, camera_center = (t.detach().contiguous() for t in (sh, means, camera_center))
         visible = visible.contiguous()
-        degree, is_sigmoid, ctx.is_exact = choices
+        degree, is_sigmoid, ctx.with_directions = choices
         colors = torch.empty_like(means)
         ctx.common = degree + 1, is_sigmoid
         native.module.sh_colors_forward(
@@ -122,7 +123,7 @@ class _ShColors(torch.autograd.Function):
     def backward(ctx: Any, grad_colors: Tensor) -> tuple[Tensor | None, ...]:
         *inputs, visible, colors = ctx.saved_tensors
         wanted = [
-            torch.empty_like(tensor) if is_needed and (k == 0 or ctx.is_exact) else None
+            torch.empty_like(tensor) if is_needed and (k == 0 or ctx.with_directions) else None
             for k, (tensor, is_needed) in enumerate(
                 zip(inputs, ctx.needs_input_grad[:3], strict=True)
             )
