@@ -3,10 +3,15 @@
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
+
+import tyro
 
 from diorama.config import ModelConfig, OptimConfig
 from diorama.methods.splat.density_config import AdaptiveConfig, DefaultConfig, McmcConfig
+
+_TOP_LEVEL = tyro.conf.arg(prefix_name=False)
+"""Flags stay two words deep: --mcmc.noise, not --model.mcmc.noise."""
 
 
 @dataclass(frozen=True)
@@ -86,11 +91,11 @@ class SplatConfig(ModelConfig):
     """Correct the training cameras' poses along with the scene."""
     density: Literal["default", "adaptive", "mcmc"] = "default"
     """How Gaussians multiply and die: the original rules, the taichi system's, or MCMC."""
-    default: DefaultConfig = field(default_factory=DefaultConfig)
+    default: Annotated[DefaultConfig, _TOP_LEVEL] = field(default_factory=DefaultConfig)
     """The original rules."""
-    adaptive: AdaptiveConfig = field(default_factory=AdaptiveConfig)
+    adaptive: Annotated[AdaptiveConfig, _TOP_LEVEL] = field(default_factory=AdaptiveConfig)
     """The taichi system's rules."""
-    mcmc: McmcConfig = field(default_factory=McmcConfig)
+    mcmc: Annotated[McmcConfig, _TOP_LEVEL] = field(default_factory=McmcConfig)
     """Relocation and noise."""
     image_every: int = 1000
     """Steps between image grids in the log (0: never)."""
