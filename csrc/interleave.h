@@ -34,12 +34,13 @@ inline Channels<T, kChannels> load_items(const T* source, int64_t count) {
       [&](auto j) { raw[j] = load(source + j * kCount, count * kChannels - j * kCount); });
   for_constants<kChannels>([&](auto c) {
     items[c] = raw[0];
-    // Take from each of the vectors in turn the lanes that hold number c of an item.
-    for_constants<kChannels>([&](auto j) {
-      items[c] = permute<T>(items[c], raw[j], [](int k) {
-        constexpr int kCount = kLanes<T>;
-        const int place = k * kChannels + decltype(c)::value - decltype(j)::value * kCount;
-        return place >= 0 && place < kCount ? kCount + place : k;
+    // Take from one vector after the other the lanes that hold number c of an item.
+    for_constants<kChannels - 1>([&](auto j) {
+      items[c] = permute<T>(items[c], raw[j + 1], [](int k) {
+        constexpr int kCount = kLanes<T>, kVector = decltype(j)::value + 1;
+        const int place = k * kChannels + decltype(c)::value;
+        if (place / kCount == kVector) return kCount + place % kCount;
+        return kVector == 1 && place < kCount ? place : k;
       });
     });
   });
@@ -50,15 +51,34 @@ template <int kChannels, class T>
 inline void store_items(T* target, const Channels<T, kChannels>& items, int64_t count) {
   for_constants<kChannels>([&](auto j) {
     Vec<T> mixed = items[0];
-    for_constants<kChannels>([&](auto c) {
-      mixed = permute<T>(mixed, items[c], [](int k) {
-        constexpr int kCount = kLanes<T>;
+    for_constants<kChannels - 1>([&](auto c) {
+      mixed = permute<T>(mixed, items[c + 1], [](int k) {
+        constexpr int kCount = kLanes<T>, kChannel = decltype(c)::value + 1;
         const int place = decltype(j)::value * kCount + k;
-        return place % kChannels == decltype(c)::value ? kCount + place / kChannels : k;
+        if (place % kChannels == kChannel) return kCount + place / kChannels;
+        return kChannel == 1 && place % kChannels == 0 ? place / kChannels : k;
       });
     });
     store(target + j * kLanes<T>, mixed, count * kChannels - j * kLanes<T>);
   });
+}
+
+// Lane k of vector j becomes lane j of vector k.
+template <class T, int kStep = 1>
+inline void transpose(Channels<T, int(kLanes<T>)>& v) {
+  if constexpr (kStep < kLanes<T>) {
+    // Among 2 x 2 blocks of kStep lanes each, the two off the diagonal change places.
+    for_constants<int(kLanes<T>)>([&](auto j) {
+      if constexpr ((j & kStep) == 0) {
+        const Vec<T> upper = v[j], lower = v[j + kStep];
+        v[j] = permute<T>(upper, lower,
+                          [](int k) { return k & kStep ? int(kLanes<T>) + k - kStep : k; });
+        v[j + kStep] = permute<T>(upper, lower,
+                                  [](int k) { return k & kStep ? int(kLanes<T>) + k : k + kStep; });
+      }
+    });
+    transpose<T, 2 * kStep>(v);
+  }
 }
 
 // f of every lane, for functions that vectors do not have.
