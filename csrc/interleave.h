@@ -63,24 +63,6 @@ inline void store_items(T* target, const Channels<T, kChannels>& items, int64_t 
   });
 }
 
-// Lane k of vector j becomes lane j of vector k.
-template <class T, int kStep = 1>
-inline void transpose(Channels<T, int(kLanes<T>)>& v) {
-  if constexpr (kStep < kLanes<T>) {
-    // Among 2 x 2 blocks of kStep lanes each, the two off the diagonal change places.
-    for_constants<int(kLanes<T>)>([&](auto j) {
-      if constexpr ((j & kStep) == 0) {
-        const Vec<T> upper = v[j], lower = v[j + kStep];
-        v[j] = permute<T>(upper, lower,
-                          [](int k) { return k & kStep ? int(kLanes<T>) + k - kStep : k; });
-        v[j + kStep] = permute<T>(upper, lower,
-                                  [](int k) { return k & kStep ? int(kLanes<T>) + k : k + kStep; });
-      }
-    });
-    transpose<T, 2 * kStep>(v);
-  }
-}
-
 // f of every lane, for functions that vectors do not have.
 template <class T, class Function>
 inline Vec<T> map_lanes(Vec<T> v, const Function& f) {

@@ -20,25 +20,14 @@ using namespace spherical;
 // Sums over Gaussians are made of sums over pieces of this size, whatever the threads.
 constexpr int64_t kGaussiansPerPiece = 1024;
 
-// One coefficient's three channels, and a lane to spare.
+// One coefficient's three channels, and a lane to spare. It may be wider than a register of the
+// target, so it is not handed to functions by value.
 template <class T>
 struct FourOf {
   typedef T type __attribute__((vector_size(4 * sizeof(T))));
 };
 template <class T>
 using Four = typename FourOf<T>::type;
-
-template <class T>
-Four<T> load_three(const T* source) {
-  return Four<T>{source[0], source[1], source[2], T(0)};
-}
-
-template <class T>
-Four<T> load_four(const T* source) {
-  Four<T> v;
-  std::memcpy(&v, source, sizeof v);
-  return v;
-}
 
 // Vectors of the tile's lanes: calls work(first lane, lanes that are Gaussians).
 template <class T, class Work>
@@ -117,8 +106,13 @@ void forward_tile(const ColorInputs<T>& in, int64_t first, T* colors) {
       if (!view.visible[k]) continue;
       const T* row = in.sh + (first + k) * in.num_coefficients * 3;
       // The last coefficient may be the last of the array: behind it lies nothing to load.
-      Four<T> sum = harmonics.at[kCount - 1][k] * load_three(row + 3 * (kCount - 1));
-      for (int j = 0; j < kCount - 1; ++j) sum += harmonics.at[j][k] * load_four(row + 3 * j);
+      const T* last = row + 3 * (kCount - 1);
+      Four<T> sum = harmonics.at[kCount - 1][k] * Four<T>{last[0], last[1], last[2], T(0)};
+      for (int j = 0; j < kCount - 1; ++j) {
+        Four<T> coefficient;
+        std::memcpy(&coefficient, row + 3 * j, sizeof coefficient);
+        sum += harmonics.at[j][k] * coefficient;
+      }
       for (int c = 0; c < 3; ++c) tile.at[c][k] = sum[c];
     }
     activate(tile, in.is_sigmoid);
@@ -141,8 +135,8 @@ void backward_activate(const Values<T, 3>& colors, bool is_sigmoid, Values<T, 3>
 
 // Writes one Gaussian's gradient of sh: harmonics times colour gradient, zeros above the bands.
 template <class T, int kCount>
-void write_outer(const Values<T, kCount>& harmonics, int k, Four<T> grad, int64_t num_coefficients,
-                 T* row) {
+void write_outer(const Values<T, kCount>& harmonics, int k, const Four<T>& grad,
+                 int64_t num_coefficients, T* row) {
   // Each store spills one number into the next coefficient, which is written after it.
   for (int j = 0; j < kCount - 1; ++j) {
     const Four<T> product = harmonics.at[j][k] * grad;

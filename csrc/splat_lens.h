@@ -135,14 +135,17 @@ struct Fisheye {
     const Vec<T> across = x * x + y * y, squared = across + z * z;
     const Vec<T> distance = square_root<T>(squared), inverse = T(1) / distance;
     e = T(1) / squared;
-    const AngleFunctions<T> angle(across * e, z * inverse);
+    const Vec<T> sine_squared = across * e, cosine = z * inverse;
+    const AngleFunctions<T> angle(sine_squared, cosine);
     a = angle.f * inverse;
     b = angle.g * e * inverse;
     c = angle.h * e * e * inverse;
     const Vec<T> xyb = x * y * b;
+    // Straight behind there is no direction to go; depth 0 is not seen.
+    const auto is_behind = (sine_squared < splat(T(1e-6))) & (cosine < T(0));
     landing = {lens.fx * x * a + lens.cx,
                lens.fy * y * a + lens.cy,
-               distance,
+               is_behind ? Vec<T>{} : distance,
                {{lens.fx * (a + x * x * b), lens.fx * xyb, -lens.fx * x * e}},
                {{lens.fy * xyb, lens.fy * (a + y * y * b), -lens.fy * y * e}}};
   }
