@@ -34,12 +34,13 @@ inline Channels<T, kChannels> load_items(const T* source, int64_t count) {
       [&](auto j) { raw[j] = load(source + j * kCount, count * kChannels - j * kCount); });
   for_constants<kChannels>([&](auto c) {
     items[c] = raw[0];
-    // Take from each of the vectors in turn the lanes that hold number c of an item.
-    for_constants<kChannels>([&](auto j) {
-      items[c] = permute<T>(items[c], raw[j], [](int k) {
-        constexpr int kCount = kLanes<T>;
-        const int place = k * kChannels + decltype(c)::value - decltype(j)::value * kCount;
-        return place >= 0 && place < kCount ? kCount + place : k;
+    // Take from one vector after the other the lanes that hold number c of an item.
+    for_constants<kChannels - 1>([&](auto j) {
+      items[c] = permute<T>(items[c], raw[j + 1], [](int k) {
+        constexpr int kCount = kLanes<T>, kVector = decltype(j)::value + 1;
+        const int place = k * kChannels + decltype(c)::value;
+        if (place / kCount == kVector) return kCount + place % kCount;
+        return kVector == 1 && place < kCount ? place : k;
       });
     });
   });
@@ -50,11 +51,12 @@ template <int kChannels, class T>
 inline void store_items(T* target, const Channels<T, kChannels>& items, int64_t count) {
   for_constants<kChannels>([&](auto j) {
     Vec<T> mixed = items[0];
-    for_constants<kChannels>([&](auto c) {
-      mixed = permute<T>(mixed, items[c], [](int k) {
-        constexpr int kCount = kLanes<T>;
+    for_constants<kChannels - 1>([&](auto c) {
+      mixed = permute<T>(mixed, items[c + 1], [](int k) {
+        constexpr int kCount = kLanes<T>, kChannel = decltype(c)::value + 1;
         const int place = decltype(j)::value * kCount + k;
-        return place % kChannels == decltype(c)::value ? kCount + place / kChannels : k;
+        if (place % kChannels == kChannel) return kCount + place / kChannels;
+        return kChannel == 1 && place % kChannels == 0 ? place / kChannels : k;
       });
     });
     store(target + j * kLanes<T>, mixed, count * kChannels - j * kLanes<T>);

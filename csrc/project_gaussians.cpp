@@ -37,7 +37,7 @@ void forward_vector(const Gaussians<T>& gaussians, const SplatView<T>& view,
                     const SplatCamera<T>& camera, const SplatOutputs<T>& out, int64_t first,
                     int64_t count) {
   const auto mean = load_items<3>(gaussians.means + 3 * first, count);
-  const Landing<T> landing = Lens::project(camera.lens, camera.point(mean));
+  const Landing<T> landing = Lens(camera.lens, camera.point(mean)).landing;
   Vec<SignedBits<T>> is_seen =
       (landing.depth >= splat(view.near)) & (landing.depth <= splat(view.far));
   if (!any<T>(is_seen)) return write<T>(out, first, count, is_seen, landing, {}, Vec<T>{}, {});

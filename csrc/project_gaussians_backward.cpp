@@ -104,9 +104,8 @@ void backward_vector(const Gaussians<T>& gaussians, const SplatView<T>& view,
     return;
   }
   const auto mean = load_items<3>(gaussians.means + 3 * first, count);
-  const Channels<T, 3> point = camera.point(mean);
-  const Landing<T> landing = Lens::project(camera.lens, point);
-  const Ellipses<T> seen(gaussians, view, camera, landing, first, count);
+  const Lens lens(camera.lens, camera.point(mean));
+  const Ellipses<T> seen(gaussians, view, camera, lens.landing, first, count);
 
   const Vec<T> grad_opacity = load_or_zero<1>(in.opacities, first, count)[0];
   const Vec<T> opacity = seen.sigmoid_opacity * seen.compensation;
@@ -140,14 +139,14 @@ void backward_vector(const Gaussians<T>& gaussians, const SplatView<T>& view,
     for_constants<4>(
         [&](auto i) { grad_quaternion[i] += T(2) * along * seen.orientation.unit[i]; });
   }
-  const LensGradients<T> lens = Lens::backward(camera.lens, point, landing, grad_landing);
+  const LensGradients<T> grad_lens = lens.backward(grad_landing);
 
-  store_wanted<3>(out.means, camera.turn_back(lens.point), is_seen, first, count);
+  store_wanted<3>(out.means, camera.turn_back(grad_lens.point), is_seen, first, count);
   store_wanted<4>(out.quaternions, grad_quaternion, is_seen, first, count);
   store_wanted<3>(out.log_scales, ellipse.log_scales, is_seen, first, count);
   const Vec<T> grad_logit = grad_opacity * opacity * (T(1) - seen.sigmoid_opacity);
   store_wanted<1>(out.opacity_logits, Channels<T, 1>{{grad_logit}}, is_seen, first, count);
-  if (sums) sums->add(is_seen, mean, landing, lens, grad_world_du, grad_world_dv);
+  if (sums) sums->add(is_seen, mean, lens.landing, grad_lens, grad_world_du, grad_world_dv);
 }
 
 template <class T, class Lens>

@@ -51,7 +51,7 @@ void read(const T* source, int count, Values<T, kCount>& values) {
 template <class T>
 void spherical_harmonics_forward(const T* directions, int64_t count, int num_bands, T* values,
                                  int num_threads) {
-  with_bands(num_bands, [&](auto bands) {
+  with_bands<kMaxSphericalBands>(num_bands, [&](auto bands) {
     constexpr int kCount = bands * bands;
     for_tiles(count, num_threads, [&](int64_t begin, int size) {
       Values<T, kCount> tile;
@@ -64,7 +64,7 @@ void spherical_harmonics_forward(const T* directions, int64_t count, int num_ban
 template <class T>
 void spherical_harmonics_backward(const T* directions, const T* grad_values, int64_t count,
                                   int num_bands, T* grad_directions, int num_threads) {
-  with_bands(num_bands, [&](auto bands) {
+  with_bands<kMaxSphericalBands>(num_bands, [&](auto bands) {
     constexpr int kCount = bands * bands;
     for_tiles(count, num_threads, [&](int64_t begin, int size) {
       Values<T, kCount> grad_tile;

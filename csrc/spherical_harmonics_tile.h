@@ -4,6 +4,7 @@
 #pragma once
 
 #include <type_traits>
+#include <utility>
 
 namespace diorama::spherical {
 
@@ -115,21 +116,12 @@ void differentiate(const Directions<T>& d, const Values<T, kBands * kBands>& in,
   }
 }
 
-// Calls work with the number of bands as a compile-time constant.
-template <class Work>
+// Calls work with the number of bands, 1 to kMaxBands, as a compile-time constant.
+template <int kMaxBands, class Work>
 void with_bands(int num_bands, const Work& work) {
-  switch (num_bands) {
-    case 1:
-      return work(std::integral_constant<int, 1>());
-    case 2:
-      return work(std::integral_constant<int, 2>());
-    case 3:
-      return work(std::integral_constant<int, 3>());
-    case 4:
-      return work(std::integral_constant<int, 4>());
-    default:
-      return work(std::integral_constant<int, 5>());
-  }
+  [&]<int... k>(std::integer_sequence<int, k...>) {
+    ((num_bands == k + 1 ? work(std::integral_constant<int, k + 1>()) : void()), ...);
+  }(std::make_integer_sequence<int, kMaxBands>());
 }
 
 }  // namespace diorama::spherical

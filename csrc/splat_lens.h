@@ -29,6 +29,10 @@ struct LensGradients {
 
 template <class T>
 struct Pinhole {
+  LensNumbers<T> lens;
+  Vec<T> x, y, inverse;  // On the plane at depth 1, and 1 / z.
+  Landing<T> landing;
+
   // Of a coordinate that the Jacobian's limit, 15 % of the image beyond its edge, leaves alone.
   static auto is_inside(Vec<T> place, T size) {
     return (place >= splat(T(-0.15) * size)) & (place <= splat(T(1.15) * size));
@@ -39,20 +43,20 @@ struct Pinhole {
     return place < low ? low : (place > high ? high : place);
   }
 
-  static Landing<T> project(const LensNumbers<T>& lens, const Channels<T, 3>& p) {
-    const Vec<T> inverse = T(1) / p[2];
-    const Vec<T> u = lens.fx * p[0] * inverse + lens.cx, v = lens.fy * p[1] * inverse + lens.cy;
+  Pinhole(const LensNumbers<T>& numbers, const Channels<T, 3>& p) : lens(numbers) {
+    inverse = T(1) / p[2];
+    x = p[0] * inverse;
+    y = p[1] * inverse;
+    const Vec<T> u = lens.fx * x + lens.cx, v = lens.fy * y + lens.cy;
     const Vec<T> right = limited(u, lens.width) - lens.cx, down = limited(v, lens.height) - lens.cy;
-    return {u,
-            v,
-            p[2],
-            {{lens.fx * inverse, Vec<T>{}, -right * inverse}},
-            {{Vec<T>{}, lens.fy * inverse, -down * inverse}}};
+    landing = {u,
+               v,
+               p[2],
+               {{lens.fx * inverse, Vec<T>{}, -right * inverse}},
+               {{Vec<T>{}, lens.fy * inverse, -down * inverse}}};
   }
 
-  static LensGradients<T> backward(const LensNumbers<T>& lens, const Channels<T, 3>& p,
-                                   const Landing<T>& landing, const Landing<T>& grad) {
-    const Vec<T> inverse = T(1) / p[2], x = p[0] * inverse, y = p[1] * inverse;
+  LensGradients<T> backward(const Landing<T>& grad) const {
     // A place at the limit moves with the principal point alone.
     const Vec<T> right = -grad.du[2] * inverse, down = -grad.dv[2] * inverse;
     const auto is_x_free = is_inside(landing.u, lens.width);
@@ -122,33 +126,31 @@ struct AngleFunctions {
 // (u, v) = a (fx x, fy y),  da = b (x dx + y dy) - e dz,  db = c (x dx + y dy) + 2 e^2 dz.
 template <class T>
 struct Fisheye {
-  Vec<T> distance, a, b, c, e;
+  LensNumbers<T> lens;
+  Vec<T> x, y, z, a, b, c, e;
+  Landing<T> landing;
 
-  explicit Fisheye(const Channels<T, 3>& p) {
-    const Vec<T> across = p[0] * p[0] + p[1] * p[1];
-    const Vec<T> squared = across + p[2] * p[2];
-    distance = square_root<T>(squared);
+  Fisheye(const LensNumbers<T>& numbers, const Channels<T, 3>& p)
+      : lens(numbers), x(p[0]), y(p[1]), z(p[2]) {
+    const Vec<T> across = x * x + y * y, squared = across + z * z;
+    const Vec<T> distance = square_root<T>(squared), inverse = T(1) / distance;
     e = T(1) / squared;
-    const AngleFunctions<T> angle(across * e, p[2] / distance);
-    a = angle.f / distance;
-    b = angle.g * e / distance;
-    c = angle.h * e * e / distance;
+    const Vec<T> sine_squared = across * e, cosine = z * inverse;
+    const AngleFunctions<T> angle(sine_squared, cosine);
+    a = angle.f * inverse;
+    b = angle.g * e * inverse;
+    c = angle.h * e * e * inverse;
+    const Vec<T> xyb = x * y * b;
+    // Straight behind there is no direction to go; depth 0 is not seen.
+    const auto is_behind = (sine_squared < splat(T(1e-6))) & (cosine < T(0));
+    landing = {lens.fx * x * a + lens.cx,
+               lens.fy * y * a + lens.cy,
+               is_behind ? Vec<T>{} : distance,
+               {{lens.fx * (a + x * x * b), lens.fx * xyb, -lens.fx * x * e}},
+               {{lens.fy * xyb, lens.fy * (a + y * y * b), -lens.fy * y * e}}};
   }
 
-  static Landing<T> project(const LensNumbers<T>& lens, const Channels<T, 3>& p) {
-    const Fisheye at(p);
-    const Vec<T> x = p[0], y = p[1], xyb = x * y * at.b;
-    return {lens.fx * x * at.a + lens.cx,
-            lens.fy * y * at.a + lens.cy,
-            at.distance,
-            {{lens.fx * (at.a + x * x * at.b), lens.fx * xyb, -lens.fx * x * at.e}},
-            {{lens.fy * xyb, lens.fy * (at.a + y * y * at.b), -lens.fy * y * at.e}}};
-  }
-
-  static LensGradients<T> backward(const LensNumbers<T>& lens, const Channels<T, 3>& p,
-                                   const Landing<T>& landing, const Landing<T>& grad) {
-    const Fisheye at(p);
-    const Vec<T> x = p[0], y = p[1], z = p[2];
+  LensGradients<T> backward(const Landing<T>& grad) const {
     const Vec<T> grad_u = lens.fx * grad.u, grad_v = lens.fy * grad.v;
     const Vec<T> grad_xx = lens.fx * grad.du[0], grad_yy = lens.fy * grad.dv[1];
     const Vec<T> grad_xy = lens.fx * grad.du[1] + lens.fy * grad.dv[0];
@@ -156,18 +158,17 @@ struct Fisheye {
     const Vec<T> grad_a = grad_u * x + grad_v * y + grad_xx + grad_yy;
     const Vec<T> grad_b = grad_xx * x * x + grad_xy * x * y + grad_yy * y * y;
     const Vec<T> grad_e = -(grad_xz * x + grad_yz * y);
-    const Vec<T> ee = T(2) * at.e * at.e, grad_distance = grad.depth / at.distance;
-    const Vec<T> radial = at.b * grad_a + at.c * grad_b - ee * grad_e + grad_distance;
+    const Vec<T> ee = T(2) * e * e, grad_distance = grad.depth / landing.depth;
+    const Vec<T> radial = b * grad_a + c * grad_b - ee * grad_e + grad_distance;
     const Vec<T> along_u =
         grad.du[0] * landing.du[0] + grad.du[1] * landing.du[1] + grad.du[2] * landing.du[2];
     const Vec<T> along_v =
         grad.dv[0] * landing.dv[0] + grad.dv[1] * landing.dv[1] + grad.dv[2] * landing.dv[2];
     return {
-        {{grad_u * at.a + at.b * (T(2) * x * grad_xx + y * grad_xy) - at.e * grad_xz + x * radial,
-          grad_v * at.a + at.b * (T(2) * y * grad_yy + x * grad_xy) - at.e * grad_yz + y * radial,
-          ee * (grad_b - z * grad_e) - at.e * grad_a + z * grad_distance}},
-        {{grad.u * x * at.a + along_u / lens.fx, grad.v * y * at.a + along_v / lens.fy, grad.u,
-          grad.v}}};
+        {{grad_u * a + b * (T(2) * x * grad_xx + y * grad_xy) - e * grad_xz + x * radial,
+          grad_v * a + b * (T(2) * y * grad_yy + x * grad_xy) - e * grad_yz + y * radial,
+          ee * (grad_b - z * grad_e) - e * grad_a + z * grad_distance}},
+        {{grad.u * x * a + along_u / lens.fx, grad.v * y * a + along_v / lens.fy, grad.u, grad.v}}};
   }
 };
 

@@ -55,5 +55,5 @@ def _case(model: SplatModel, with_backward: bool) -> Case:
         reference=work(project_gaussians_reference),
         num_items=NUM_GAUSSIANS,
         unit="Gaussians",
-        num_bytes=NUM_GAUSSIANS * (FORWARD_BYTES + with_backward * BACKWARD_BYTES),
+        num_bytes=float(NUM_GAUSSIANS * (FORWARD_BYTES + with_backward * BACKWARD_BYTES)),
     )

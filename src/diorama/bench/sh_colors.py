@@ -19,7 +19,8 @@ def cases() -> list[Case]:
 def _case(degree: int, with_backward: bool) -> Case:
     generator = torch.Generator().manual_seed(0)
     sh = torch.randn(NUM_GAUSSIANS, 16, 3, generator=generator).requires_grad_(with_backward)
-    means = gaussians()[0].requires_grad_(with_backward)
+    means = gaussians()[0].requires_grad_(with_backward and degree > 0)
+    wanted = [t for t in (sh, means) if t.requires_grad]
     center, cotangent = torch.zeros(3), torch.randn(NUM_GAUSSIANS, 3, generator=generator)
     visible = torch.ones(NUM_GAUSSIANS, dtype=torch.bool)
 
@@ -27,13 +28,13 @@ def _case(degree: int, with_backward: bool) -> Case:
         if not with_backward:
             return lambda: op(sh, means, center, degree, "shifted", visible)
         return lambda: torch.autograd.grad(
-            op(sh, means, center, degree, "shifted", visible), [sh, means], cotangent
+            op(sh, means, center, degree, "shifted", visible), wanted, cotangent
         )
 
-    # Active coefficients and the mean in, the colour out; back, these and its gradient in, the
-    # gradients of all coefficients and of the mean out.
+    # Active coefficients and the mean in, the colour out; back, colour and its gradient in, all
+    # coefficients' gradients out, and for the mean's the coefficients and the mean again.
     active = 3 * (degree + 1) ** 2
-    forward, backward = active + 3 + 3, active + 3 + 3 + 3 + 48 + 3
+    forward, backward = active + 3 + 3, 3 + 3 + 48 + (degree > 0) * (active + 3 + 3)
     return Case(
         op="sh_colors",
         what=f"degree {degree} of 3, {'forward + backward' if with_backward else 'forward'}",

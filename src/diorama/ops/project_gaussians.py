@@ -86,13 +86,14 @@ def project_gaussians_reference(
     view: View,
 ) -> ProjectedGaussians:
     """The module's formulas in torch, differentiable any number of times."""
-    gaussians = means, quaternions, log_scales, opacity_logits
+    shared = camera_from_world, intrinsics, view
     with torch.no_grad():
-        of_all, extents = _project(*gaussians, camera_from_world, intrinsics, view)
+        of_all, extents = _project(means, quaternions, log_scales, opacity_logits, *shared)
         seen = _is_seen(of_all, extents, view).nonzero()[:, 0]
     # The others are left out altogether: their infinities would turn up in gradients as NaN.
-    chosen = (tensor[seen] for tensor in gaussians)
-    values, extents = _project(*chosen, camera_from_world, intrinsics, view)
+    values, extents = _project(
+        means[seen], quaternions[seen], log_scales[seen], opacity_logits[seen], *shared
+    )
     return ProjectedGaussians(
         *(
             value.new_zeros(len(means), *value.shape[1:]).index_put((seen,), value)
@@ -207,9 +208,8 @@ class _ProjectGaussians(torch.autograd.Function):
         inputs = [tensor.detach().contiguous() for tensor in tensors]
         means = inputs[0]
         outputs = [means.new_empty(len(means), *shape) for shape in ((2,), (3,), (), (), (2,))]
-        native.module.project_gaussians_forward(
-            *inputs, *_numbers(view), *outputs, native.num_threads()
-        )
+        arguments: list[Any] = [*inputs, *_numbers(view), *outputs, native.num_threads()]
+        native.module.project_gaussians_forward(*arguments)
         half_extents = outputs[-1]
         ctx.save_for_backward(*inputs, half_extents)
         ctx.view = view
@@ -225,7 +225,7 @@ class _ProjectGaussians(torch.autograd.Function):
             torch.empty_like(tensor) if is_needed else None
             for tensor, is_needed in zip(inputs, ctx.needs_input_grad[:-1], strict=True)
         ]
-        native.module.project_gaussians_backward(
+        arguments: list[Any] = [
             *inputs,
             *_numbers(ctx.view),
             ctx.view.gradients == "exact",
@@ -233,7 +233,8 @@ class _ProjectGaussians(torch.autograd.Function):
             *(None if g is None else g.contiguous() for g in gradients[:-1]),
             *wanted,
             native.num_threads(),
-        )
+        ]
+        native.module.project_gaussians_backward(*arguments)
         return *wanted, None
 
 

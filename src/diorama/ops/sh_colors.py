@@ -109,11 +109,18 @@ class _ShColors(torch.autograd.Function):
     ) -> Tensor:
         sh, means, camera_center = (t.detach().contiguous() for t in (sh, means, camera_center))
         visible = visible.contiguous()
-        degree, is_sigmoid, ctx.with_directions = choices
+        degree, ctx.is_sigmoid, ctx.with_directions = choices
+        ctx.num_bands = degree + 1
         colors = torch.empty_like(means)
-        ctx.common = degree + 1, is_sigmoid
         native.module.sh_colors_forward(
-            sh, means, camera_center, visible, *ctx.common, colors, native.num_threads()
+            sh,
+            means,
+            camera_center,
+            visible,
+            ctx.num_bands,
+            ctx.is_sigmoid,
+            colors,
+            native.num_threads(),
         )
         ctx.save_for_backward(sh, means, camera_center, visible, colors)
         return colors
@@ -121,20 +128,25 @@ class _ShColors(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_colors: Tensor) -> tuple[Tensor | None, ...]:
-        *inputs, visible, colors = ctx.saved_tensors
-        wanted = [
-            torch.empty_like(tensor) if is_needed and (k == 0 or ctx.with_directions) else None
-            for k, (tensor, is_needed) in enumerate(
-                zip(inputs, ctx.needs_input_grad[:3], strict=True)
-            )
-        ]
+        sh, means, camera_center, visible, colors = ctx.saved_tensors
+        is_wanted = ctx.needs_input_grad
+        grad_sh = torch.empty_like(sh) if is_wanted[0] else None
+        grad_means = torch.empty_like(means) if is_wanted[1] and ctx.with_directions else None
+        grad_center = (
+            torch.empty_like(camera_center) if is_wanted[2] and ctx.with_directions else None
+        )
         native.module.sh_colors_backward(
-            *inputs,
+            sh,
+            means,
+            camera_center,
             visible,
-            *ctx.common,
+            ctx.num_bands,
+            ctx.is_sigmoid,
             colors,
             grad_colors.contiguous(),
-            *wanted,
+            grad_sh,
+            grad_means,
+            grad_center,
             native.num_threads(),
         )
-        return *wanted, None, None
+        return grad_sh, grad_means, grad_center, None, None

@@ -13,6 +13,8 @@ from torch import Tensor
 
 BORDER = 0.15
 """A pinhole Jacobian is taken at most this share of the image beyond its edge."""
+STRAIGHT_BEHIND = 1e-6
+"""A fisheye sees nothing of an angle to the backward axis whose sine has a smaller square."""
 _SERIES_UP_TO = 0.04
 _SERIES_TERMS = 12
 
@@ -48,7 +50,7 @@ def pinhole(
 
 def fisheye(points: Float[Tensor, "N 3"], intrinsics: Float[Tensor, " 4"]) -> Landing:
     """u = fx theta x / rho + cx, with rho^2 = x^2 + y^2 and theta the angle from the axis; the
-    depth is the distance.
+    depth is the distance, but 0 straight behind the camera, where there is no direction to go.
 
     With a = theta / rho and b = (z / d^2 - a) / rho^2, d the distance, the rows of the Jacobian are
     fx (a + x^2 b, x y b, -x / d^2) and fy (x y b, a + y^2 b, -y / d^2).
@@ -56,13 +58,15 @@ def fisheye(points: Float[Tensor, "N 3"], intrinsics: Float[Tensor, " 4"]) -> La
     x, y, z = points.unbind(-1)
     distance = torch.linalg.vector_norm(points, dim=-1)
     squared = distance * distance
-    ratio, slope = _angle_ratios((x * x + y * y) / squared, z / distance)
+    sine_squared, cosine = (x * x + y * y) / squared, z / distance
+    ratio, slope = _angle_ratios(sine_squared, cosine)
     a, b = ratio / distance, slope / (squared * distance)
     centers = intrinsics[:2] * points[:, :2] * a[:, None] + intrinsics[2:]
     du = torch.stack([a + x * x * b, x * y * b, -x / squared], dim=-1)
     dv = torch.stack([x * y * b, a + y * y * b, -y / squared], dim=-1)
     jacobians = intrinsics[:2, None] * torch.stack([du, dv], dim=1)
-    return Landing(centers, distance, jacobians)
+    is_behind = (sine_squared < STRAIGHT_BEHIND) & (cosine < 0)
+    return Landing(centers, torch.where(is_behind, 0.0, distance), jacobians)
 
 
 def _angle_ratios(sine_squared: Tensor, cosine: Tensor) -> tuple[Tensor, Tensor]:
