@@ -3,6 +3,7 @@
 // a batch that reach it, and blends them with its pixels held in registers.
 #include "rasterize.h"
 
+#include <array>
 #include <bit>
 #include <vector>
 
@@ -47,55 +48,61 @@ struct ColorSum<T, kAnyChannels> {
   void finish() {}
 };
 
+// 1, 2, 3 ...
+template <class N>
+constexpr auto kFromOne = [] {
+  std::array<N, kBatch> numbers{};
+  for (int k = 0; k < kBatch; ++k) numbers[k] = static_cast<N>(k + 1);
+  return numbers;
+}();
+
 // The pixels of a tile while it is drawn.
 template <class T, int kChannels>
 struct DrawnTile {
   using Int = SignedBits<T>;
-  TilePixels<T> transmittance;
-  TilePixels<T> limit;  // Least log2 alpha that is drawn; infinite once a pixel is full.
+  // What gets through all Gaussians that reach the pixel, and through those that were drawn to it.
+  // A pixel is full where these differ; the first can only fall, so it stays full.
+  TilePixels<T> through, left;
   TilePixels<Int> count, median, stop;
   uint32_t open_cells = 0;  // Cells that have a pixel which is not full.
   std::vector<T> colors;    // Channels x pixels.
   int64_t num_channels;
 
-  DrawnTile(const TileGrid& grid, const Tile& tile, int64_t list_length, int64_t channels)
-      : colors(channels * kTilePixels), num_channels(channels) {
-    for (int cell = 0; cell < kCells; ++cell) {
-      for (int k = 0; k < kCellPixels; ++k) {
-        transmittance.cells[cell][k] = T(1);
-        limit.cells[cell][k] = std::numeric_limits<T>::infinity();
-        count.cells[cell][k] = 0;
-        median.cells[cell][k] = -1;
-        stop.cells[cell][k] = static_cast<Int>(list_length);
-      }
-    }
+  DrawnTile(const TileGrid& grid, const Tile& tile, int64_t channels)
+      : through(),
+        left(),
+        count(),
+        median(),
+        stop(),
+        colors(channels * kTilePixels),
+        num_channels(channels) {
+    // Pixels outside the image remain at 0: nothing is ever drawn to them.
     tile.for_each_pixel(grid, [&](int64_t cell, int64_t lane, int64_t) {
-      limit.cells[cell][lane] = kFaintest<T>;
+      through.cells[cell][lane] = left.cells[cell][lane] = T(1);
       open_cells |= 1u << cell;
     });
   }
 
   // Draws the Gaussians `list` of a batch, whose first is number `first` of the tile, to a cell.
-  void draw_cell(const Batch<T, kChannels>& batch, const uint8_t* list, int64_t count, int cell,
+  void draw_cell(const Batch<T, kChannels>& batch, const uint8_t* list, int64_t length, int cell,
                  int64_t first, T max_alpha) {
     bool is_open = false;
     for (int part = 0; part < kCellParts<T>; ++part)
-      is_open |= draw_part(batch, list, count, cell, part * int(kLanes<T>), first, max_alpha);
+      is_open |= draw_part(batch, list, length, cell, part * int(kLanes<T>), first, max_alpha);
     if (!is_open) open_cells &= ~(1u << cell);
   }
 
   void finish(const TileGrid& grid, const Tile& tile, const int32_t* list, const T* background,
               const RasterOutputs<T>& out) const {
     tile.for_each_pixel(grid, [&](int64_t cell, int64_t lane, int64_t pixel) {
-      const T left = transmittance.cells[cell][lane];
-      const Int seen = median.cells[cell][lane];
-      out.transmittance[pixel] = left;
+      const T rest = left.cells[cell][lane];
+      out.transmittance[pixel] = rest;
       out.counts[pixel] = static_cast<int32_t>(count.cells[cell][lane]);
-      out.median_splats[pixel] = left <= T(0.5) && seen >= 0 ? list[seen] : -1;
+      out.median_splats[pixel] = rest <= T(0.5) ? list[median.cells[cell][lane] - 1] : -1;
       out.stops[pixel] = static_cast<int32_t>(stop.cells[cell][lane]);
       const T* color = colors.data() + cell * kCellPixels + lane;
       for (int64_t c = 0; c < num_channels; ++c)
-        out.image[pixel * num_channels + c] = color[c * kTilePixels] + left * background[c];
+        out.image[pixel * num_channels + c] = color[c * kTilePixels] + rest * background[c];
     });
   }
 
@@ -105,53 +112,71 @@ struct DrawnTile {
                  int lane, int64_t first, T max_alpha) {
     const Vec<T> x = load(kGeometry<T>.x[cell % kCellsAcross] + lane);
     const Vec<T> y = load(kGeometry<T>.y[cell / kCellsAcross] + lane);
-    Vec<T> front = load(transmittance.cells[cell] + lane);
-    Vec<T> least = load(limit.cells[cell] + lane);
+    Vec<T> front = load(through.cells[cell] + lane);
+    Vec<T> rest = load(left.cells[cell] + lane);
     IntVec<T> num_drawn = load(count.cells[cell] + lane);
-    IntVec<T> seen = load(median.cells[cell] + lane);
+    IntVec<T> last{}, last_half{};  // Places in the batch, counted from 1.
     ColorSum<T, kChannels> color(colors.data() + cell * kCellPixels + lane, num_channels);
-    const Vec<T> infinity = broadcast(std::numeric_limits<T>::infinity());
-    bool is_open = any<T>(is_less<T>(least, infinity));
 
-    for (int64_t k = 0; k < length && is_open; ++k) {
-      const int64_t j = list[k];
+    const auto draw = [&](int64_t j, auto finds_median) {
       const LocalSplat<T, T> s = batch.one(j);
       const Vec<T> log2_alpha = s.log2_alpha(s.log2_opacity, s.u(x, y), s.e(y));
-      Mask<T> is_drawn = is_at_least<T>(log2_alpha, least);
-      if (!any<T>(is_drawn)) continue;
+      const Mask<T> is_reached = is_at_least<T>(log2_alpha, broadcast(kFaintest<T>));
       const Vec<T> alpha = minimum<T>(exp2_normal<T>(log2_alpha), broadcast(max_alpha));
-      Vec<T> weight = select<T>(is_drawn, alpha, Vec<T>{}) * front;
-      Vec<T> behind = front - weight;
-      const Mask<T> is_full = is_less<T>(behind, broadcast(kFull<T>));
-      const IntVec<T> place = broadcast(static_cast<Int>(first + j));
-      if (any<T>(is_full)) [[unlikely]] {
-        is_drawn &= ~is_full;
-        weight = select<T>(is_full, Vec<T>{}, weight);
-        behind = select<T>(is_full, front, behind);
-        least = select<T>(is_full, infinity, least);
-        Int* stops = stop.cells[cell] + lane;
-        store(stops, select<T>(is_full, place, load(stops)));
-        is_open = any<T>(is_less<T>(least, infinity));
+      const Vec<T> cover = select<T>(is_reached, alpha, Vec<T>{}) * front;
+      const Vec<T> behind = front - cover;
+      const Mask<T> is_drawn = is_at_least<T>(behind, broadcast(kFull<T>)) & is_reached;
+      color.add(select<T>(is_drawn, cover, Vec<T>{}), batch, j);
+      const IntVec<T> place = broadcast(kFromOne<Int>[j]);
+      num_drawn = count_up<T>(num_drawn, is_drawn);
+      last = select<T>(is_drawn, place, last);
+      rest = select<T>(is_drawn, behind, rest);
+      if constexpr (finds_median) {
+        // The last one that is drawn while more than half gets through is the median.
+        const Mask<T> is_half = is_less<T>(broadcast(T(0.5)), front) & is_drawn;
+        last_half = select<T>(is_half, place, last_half);
       }
-      color.add(weight, batch, j);
-      num_drawn = select<T>(is_drawn, num_drawn + Int(1), num_drawn);
-      // The last one that is drawn while more than half gets through is the median.
-      const Mask<T> is_front = is_less<T>(broadcast(T(0.5)), front);
-      seen = select<T>(Mask<T>(is_drawn & is_front), place, seen);
       front = behind;
+    };
+    // Now and then it is asked whether all is done. Most of a list lies behind the median.
+    constexpr int64_t kRun = 16;
+    bool is_open = length == 0 || any<T>(is_at_least<T>(front, broadcast(kFull<T>)));
+    for (int64_t k = 0; k < length && is_open;) {
+      const int64_t end = std::min(k + kRun, length);
+      if (any<T>(is_less<T>(broadcast(T(0.5)), front)))
+        for (; k < end; ++k) draw(list[k], std::true_type());
+      else
+        for (; k < end; ++k) draw(list[k], std::false_type());
+      is_open = any<T>(is_at_least<T>(front, broadcast(kFull<T>)));
     }
     color.finish();
-    store(transmittance.cells[cell] + lane, front);
-    store(limit.cells[cell] + lane, least);
+    store(through.cells[cell] + lane, front);
+    store(left.cells[cell] + lane, rest);
     store(count.cells[cell] + lane, num_drawn);
-    store(median.cells[cell] + lane, seen);
+    set_places(median.cells[cell] + lane, last_half, first);
+    set_places(stop.cells[cell] + lane, last, first);
     return is_open;
+  }
+
+  // Turns places in the batch into places in the list; those that are 0 leave what was there.
+  static void set_places(Int* target, IntVec<T> places, int64_t first) {
+    const Mask<T> is_new = is_less<T>(IntVec<T>{}, places);
+    store(target, select<T>(is_new, places + static_cast<Int>(first), load(target)));
   }
 };
 
+// For eight bits, the numbers of those that are set, one in each byte.
+constexpr auto kSetBits = [] {
+  std::array<uint64_t, 256> table{};
+  for (int bits = 0; bits < 256; ++bits)
+    for (int k = 7; k >= 0; --k)
+      if (bits >> k & 1) table[bits] = table[bits] << 8 | k;
+  return table;
+}();
+
 // For each cell, the Gaussians of a batch that may reach it.
 struct CellLists {
-  alignas(64) uint8_t places[kCells][kBatch + 64];
+  uint8_t places[kCells][kBatch + 8];
   int64_t counts[kCells];
 
   template <class T, int kChannels>
@@ -164,10 +189,19 @@ struct CellLists {
         if (!(open_cells >> cell & 1)) continue;
         const Vec<T> bound =
             many.bound(broadcast(kGeometry<T>.cell_x[cell]), broadcast(kGeometry<T>.cell_y[cell]));
-        for (uint32_t bits = bits_of<T>(is_at_least<T>(bound, least)); bits; bits &= bits - 1)
-          places[cell][counts[cell]++] = static_cast<uint8_t>(j + std::countr_zero(bits));
+        const uint32_t bits = bits_of<T>(is_at_least<T>(bound, least));
+        for (int k = 0; k < kLanes<T>; k += 8) append(cell, j + k, bits >> k & 0xff);
       }
     }
+  }
+
+ private:
+  // Appends the Gaussians first + k for which bit k is set; eight are written, the rest is junk.
+  void append(int cell, int64_t first, uint32_t bits) {
+    const uint64_t packed = kSetBits[bits] + static_cast<uint64_t>(first) * 0x0101010101010101;
+    for (int k = 0; k < 8; ++k)
+      places[cell][counts[cell] + k] = static_cast<uint8_t>(packed >> 8 * k);
+    counts[cell] += std::popcount(bits);
   }
 };
 
@@ -177,7 +211,7 @@ void draw_tile(const RasterSplats<T>& splats, const RasterLists& lists, const Ti
   const Tile tile(grid, index);
   const int32_t* list = lists.splats + lists.starts[index];
   const int64_t length = lists.starts[index + 1] - lists.starts[index];
-  DrawnTile<T, kChannels> drawn(grid, tile, length, splats.num_channels);
+  DrawnTile<T, kChannels> drawn(grid, tile, splats.num_channels);
   Batch<T, kChannels> batch;
   CellLists cells;
   for (int64_t first = 0; first < length && drawn.open_cells; first += kBatch) {
@@ -191,15 +225,25 @@ void draw_tile(const RasterSplats<T>& splats, const RasterLists& lists, const Ti
 }
 
 template <class T>
-PreparedSplat<T> prepare(const T* center, const T* conic, T opacity) {
+void prepare(const RasterSplats<T>& splats, int64_t i, PreparedSplat<T>& out) {
   constexpr double kScale = 0.5 / 0.69314718055994530942;
+  const T* conic = splats.conics + 3 * i;
   const double a = conic[0], b = conic[1], c = conic[2], determinant = a * c - b * b;
   // Not an ellipse, or nothing in it: never seen. Written so that NaN is refused.
-  if (!(a > 0.0 && determinant > 0.0 && opacity > T(0)))
-    return {0.0, 0.0, 0.0, T(0), T(0), -std::numeric_limits<T>::infinity()};
-  const double across = std::sqrt(kScale * a);
-  return {across,    across * b / a, std::sqrt(kScale * determinant / a),
-          center[0], center[1],      std::log2(opacity)};
+  if (!(a > 0.0 && determinant > 0.0 && splats.opacities[i] > T(0))) {
+    out = {};
+    out.log2_opacity = -std::numeric_limits<T>::infinity();
+    return;
+  }
+  const double inverse = 1.0 / a;
+  out.across = std::sqrt(kScale * a);
+  out.shear = out.across * b * inverse;
+  out.down = std::sqrt(kScale * determinant * inverse);
+  out.x = splats.centers[2 * i];
+  out.y = splats.centers[2 * i + 1];
+  out.log2_opacity = std::log2(splats.opacities[i]);
+  if (splats.num_channels <= kInlineChannels)
+    std::copy_n(splats.features + i * splats.num_channels, splats.num_channels, out.features);
 }
 
 }  // namespace
@@ -210,9 +254,7 @@ void rasterize_forward(const RasterSplats<T>& splats, const RasterLists& lists,
                        int num_threads) {
   parallel_for(splats.count, kSplatsPerPiece, num_threads, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
-      if (lists.splat_starts[i] < lists.splat_starts[i + 1])
-        out.prepared[i] =
-            prepare(splats.centers + 2 * i, splats.conics + 3 * i, splats.opacities[i]);
+      if (lists.splat_starts[i] < lists.splat_starts[i + 1]) prepare(splats, i, out.prepared[i]);
   });
   with_raster_channels<T>(splats.num_channels, [&](auto channels) {
     parallel_for(grid.size(), 1, num_threads, [&](int64_t begin, int64_t end) {

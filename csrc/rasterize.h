@@ -13,14 +13,18 @@ namespace diorama {
 //   alpha = 2^(log2_opacity - u^2 - e^2),   u = across dx + shear dy,   e = down dy
 // The slopes are in double precision, because where a long Gaussian's tile lies is a small
 // difference of large products; it is rounded only once it is small.
+//
+// It fills a cache line, with the features if they are few: a tile gathers it from anywhere.
+constexpr int kInlineChannels = 7;
+constexpr int kPreparedNumbers = 16;
 template <class T>
-struct alignas(16) PreparedSplat {
+struct alignas(64) PreparedSplat {
   double across, shear, down;
   T x, y, log2_opacity;
+  T features[kInlineChannels];
 };
-constexpr int64_t kPreparedBytes = 48;
-static_assert(sizeof(PreparedSplat<float>) == kPreparedBytes);
-static_assert(sizeof(PreparedSplat<double>) == kPreparedBytes);
+static_assert(sizeof(PreparedSplat<float>) == kPreparedNumbers * sizeof(float));
+static_assert(sizeof(PreparedSplat<double>) == kPreparedNumbers * sizeof(double));
 
 // Inputs: centers N x 2, conics N x 3, opacities N, features N x C, background C.
 template <class T>
@@ -42,8 +46,8 @@ struct RasterLists {
   int64_t num_pairs;
 };
 
-// height x width (x C). `stops` is the place in the tile's list where the pixel was full, or the
-// length of the list; `prepared` (N) is kept for the way back.
+// height x width (x C). `stops` is the place in the tile's list behind the last Gaussian that was
+// drawn to the pixel; it and `prepared` (N) are kept for the way back.
 template <class T>
 struct RasterOutputs {
   T* image;

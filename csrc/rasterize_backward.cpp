@@ -15,20 +15,23 @@ namespace diorama {
 namespace {
 
 constexpr int64_t kSplatsPerPiece = 1024;
+constexpr int64_t kAhead = 8;  // Gaussians
 
-// The pixels of a tile on the way back. For each: T, the transmittance in front of what has been
-// undone so far; and S, the gradient of the loss by ln T of all that lies behind, which is
-//   S = sum_behind w_j (f_j . g) + T_last (background . g - dL/dalpha),   w_j = alpha_j T_j.
-// Then dL/dalpha_i = T_i (f_i . g) - S_i / (1 - alpha_i). T_i comes from T_i+1 / (1 - alpha_i), the
-// alphas being those of the forward pass to the bit. Each step adds a relative error of about 1e-7
-// in single precision; errors of hundreds of steps mostly cancel, and stay below 1e-5.
+// The pixels of a tile on the way back, with g = dL/dimage. For each: T, the transmittance in front
+// of what has been undone so far; and B, what would be seen if only that were there, as the loss
+// sees it. B begins as background . g - dL/dalpha, and with Gaussian i of features f in front
+//   d = f . g - B,   dL/dalpha_i = T_i d,   dL/df = alpha_i T_i g,   B becomes B + alpha_i d.
+// T_i comes from T_i+1 / (1 - alpha_i), the alphas being those of the forward pass to the bit. Each
+// step adds a relative error of about 1e-7 in single precision; those of hundreds of steps mostly
+// cancel, and stay below 1e-5.
 template <class T, int kChannels, int kExtras>
 struct UndrawnTile {
   using Int = SignedBits<T>;
   using Row = PairRow<kExtras>;
   TilePixels<T> transmittance, behind;
   TilePixels<Int> stop;
-  alignas(64) Int last_stops[kCells] = {};  // The largest of a cell's.
+  Int last_stops[kCells] = {};  // The largest of a cell's.
+  alignas(64) Int cells[kBatch];
   int64_t last_stop = 0;
   std::vector<T> grads;  // Channels x pixels.
   std::vector<T> pixel_sums;
@@ -61,7 +64,7 @@ struct UndrawnTile {
         grad_background[c] += left * grad;
       }
       transmittance.cells[cell][lane] = left;
-      behind.cells[cell][lane] = left * grad_left;
+      behind.cells[cell][lane] = grad_left;
       const Int end = static_cast<Int>(in.stops[pixel]);
       stop.cells[cell][lane] = end;
       last_stops[cell] = std::max(last_stops[cell], end);
@@ -69,32 +72,40 @@ struct UndrawnTile {
     });
   }
 
-  // The cells that the Gaussian at this place of the list may have been drawn to.
-  uint32_t cells_of(const LocalSplat<T, T>& s, Int place) const {
-    uint32_t cells = 0;
+  // For each Gaussian of a batch, whose first is number `first` of the list, finds the cells that
+  // it may have been drawn to.
+  void find_cells(const Batch<T, kChannels>& batch, int64_t count, int64_t first) {
     const Vec<T> least = broadcast(kFaintest<T> - kBoundMargin<T>);
-    for (int cell = 0; cell < kCells; cell += kLanes<T>) {
-      const Vec<T> bound =
-          s.bound(load(kGeometry<T>.cell_x + cell), load(kGeometry<T>.cell_y + cell));
-      const Mask<T> is_reached =
-          is_at_least<T>(bound, least) & is_less<T>(broadcast(place), load(last_stops + cell));
-      cells |= bits_of<T>(is_reached) << cell;
+    for (int64_t j = 0; j < count; j += kLanes<T>) {
+      const LocalSplat<T, Vec<T>> many = batch.many(j);
+      const IntVec<T> places = lane_numbers<Int>() + static_cast<Int>(first + j);
+      IntVec<T> bits{};
+      for (int cell = 0; cell < kCells; ++cell) {
+        const Vec<T> bound =
+            many.bound(broadcast(kGeometry<T>.cell_x[cell]), broadcast(kGeometry<T>.cell_y[cell]));
+        const Mask<T> is_reached =
+            is_at_least<T>(bound, least) & is_less<T>(places, broadcast(last_stops[cell]));
+        bits |= select<T>(is_reached, broadcast(static_cast<Int>(1 << cell)), IntVec<T>{});
+      }
+      store(cells + j, bits);
     }
-    return cells;
   }
 
+  // Gaussian j of the batch that find_cells has seen, number `place` of the list.
   void undraw(const Batch<T, kChannels>& batch, int64_t j, Int place, T* row) {
-    const LocalSplat<T, T> s = batch.one(j);
-    uint32_t cells = cells_of(s, place);
-    if (!cells) {
+    uint32_t left = static_cast<uint32_t>(cells[j]);
+    if (!left) {
       std::fill_n(row, Row::length(num_channels), T(0));
       return;
     }
+    const LocalSplat<T, T> s = batch.one(j);
     PairSums<T, kChannels, kExtras> sums(workspace.data(), num_channels);
-    for (; cells; cells &= cells - 1) {
-      const int cell = std::countr_zero(cells);
+    // The compiler cannot know that pixels which are stored are none of these.
+    const Pixels pixels{s, place, max_alpha, is_faithful, grads.data()};
+    for (; left; left &= left - 1) {
+      const int cell = std::countr_zero(left);
       for (int lane = 0; lane < kCellPixels; lane += kLanes<T>)
-        undraw_part(batch, j, s, place, cell, lane, sums);
+        undraw_part(pixels, batch, j, cell, lane, sums);
     }
     sums.finish(row, num_channels);
   }
@@ -109,38 +120,48 @@ struct UndrawnTile {
   }
 
  private:
-  [[gnu::always_inline]] inline void undraw_part(const Batch<T, kChannels>& batch, int64_t j,
-                                                 const LocalSplat<T, T>& s, Int place, int cell,
-                                                 int lane, PairSums<T, kChannels, kExtras>& sums) {
+  struct Pixels {
+    LocalSplat<T, T> splat;
+    Int place;
+    T max_alpha;
+    bool is_faithful;
+    const T* grads;
+  };
+
+  [[gnu::always_inline]] inline void undraw_part(const Pixels& now,
+                                                 const Batch<T, kChannels>& batch, int64_t j,
+                                                 int cell, int lane,
+                                                 PairSums<T, kChannels, kExtras>& sums) {
+    const LocalSplat<T, T>& s = now.splat;
     const Vec<T> x = load(kGeometry<T>.x[cell % kCellsAcross] + lane);
     const Vec<T> y = load(kGeometry<T>.y[cell / kCellsAcross] + lane);
     const Vec<T> u = s.u(x, y), e = s.e(y);
     const Vec<T> log2_alpha = s.log2_alpha(s.log2_opacity, u, e);
     const Mask<T> is_drawn = is_at_least<T>(log2_alpha, broadcast(kFaintest<T>)) &
-                             is_less<T>(broadcast(place), load(stop.cells[cell] + lane));
-    if (!any<T>(is_drawn)) return;
-    const Vec<T> free = select<T>(is_drawn, exp2_normal<T>(log2_alpha), Vec<T>{});
-    const Vec<T> alpha = minimum<T>(free, broadcast(max_alpha));
+                             is_less<T>(broadcast(now.place), load(stop.cells[cell] + lane));
 
-    const Vec<T> inverse = reciprocal<T>(T(1) - alpha);
-    const Vec<T> front = load(transmittance.cells[cell] + lane) * inverse;
+    const Vec<T> free = select<T>(is_drawn, exp2_normal<T>(log2_alpha), Vec<T>{});
+    const Vec<T> alpha = minimum<T>(free, broadcast(now.max_alpha));
+
+    const Vec<T> front = load(transmittance.cells[cell] + lane) * reciprocal<T>(T(1) - alpha);
     const Vec<T> weight = alpha * front;
     Vec<T> value{};
-    const T* grad = grads.data() + cell * kCellPixels + lane;
+    const T* grad = now.grads + cell * kCellPixels + lane;
     const int64_t channels = kChannels == kAnyChannels ? num_channels : kChannels;
     for (int64_t c = 0; c < channels; ++c) {
       const Vec<T> g = load(grad + c * kTilePixels);
       value += feature(batch, j, c) * g;
       sums.features.add(c, weight * g);
     }
-    const Vec<T> rest = load(behind.cells[cell] + lane);
-    const Vec<T> grad_alpha = front * value - rest * inverse;
     store(transmittance.cells[cell] + lane, front);
-    store(behind.cells[cell] + lane, rest + weight * value);
+    const Vec<T> rest = load(behind.cells[cell] + lane);
+    const Vec<T> more = value - rest;
+    store(behind.cells[cell] + lane, rest + alpha * more);
 
     // Where alpha was cut it does not depend on the Gaussian.
-    const Mask<T> is_cut = is_less<T>(broadcast(max_alpha), free);
-    const Vec<T> h = grad_alpha * (is_faithful ? free : select<T>(is_cut, Vec<T>{}, free));
+    const Mask<T> is_cut = is_less<T>(broadcast(now.max_alpha), free);
+    const Vec<T> through = now.is_faithful ? free * front : Vec<T>{};
+    const Vec<T> h = select<T>(is_cut, through, weight) * more;
     const Vec<T> hu = h * u, he = h * e;
     sums.add_moments(h, hu, he, u, e);
     if constexpr (kExtras != kNoExtras) {
@@ -180,8 +201,12 @@ void undraw_tile(const RasterSplats<T>& splats, const RasterLists& lists, const 
   for (int64_t end = seen; end > 0;) {
     const int64_t first = (end - 1) / kBatch * kBatch;
     batch.gather(splats, in.prepared, lists.splats + start + first, end - first, tile);
-    for (int64_t place = end - 1; place >= first; --place)
+    undrawn.find_cells(batch, end - first, first);
+    for (int64_t place = end - 1; place >= first; --place) {
+      // The row will be somewhere in memory: have it fetched before it is written.
+      if (place >= kAhead) __builtin_prefetch(row(place - kAhead), 1);
       undrawn.undraw(batch, place - first, static_cast<SignedBits<T>>(place), row(place));
+    }
     end = first;
   }
   undrawn.finish(grid, tile, pixel_gradients);

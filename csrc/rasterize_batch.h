@@ -126,13 +126,14 @@ struct Batch {
   // With kAnyChannels the features stay where they are.
   alignas(64) T features[std::max(kChannels, 1)][kBatch];
   const T* feature_rows[kBatch];
-  int64_t num_channels;
 
   void gather(const RasterSplats<T>& splats, const PreparedSplat<T>* prepared,
               const int32_t* indices, int64_t count, const Tile& tile) {
-    num_channels = splats.num_channels;
+    constexpr int64_t kAhead = 12;  // Gaussians, so that they arrive in time.
+    static_assert(kChannels <= kInlineChannels);
     const double left = static_cast<double>(tile.left), top = static_cast<double>(tile.top);
     for (int64_t j = 0; j < count; ++j) {
+      if (j + kAhead < count) __builtin_prefetch(prepared + indices[j + kAhead]);
       const PreparedSplat<T>& s = prepared[indices[j]];
       const double dx = left - static_cast<double>(s.x), dy = top - static_cast<double>(s.y);
       u0[j] = static_cast<T>(s.across * dx + s.shear * dy);
@@ -141,11 +142,10 @@ struct Batch {
       shear[j] = static_cast<T>(s.shear);
       down[j] = static_cast<T>(s.down);
       log2_opacity[j] = s.log2_opacity;
-      const T* row = splats.features + indices[j] * num_channels;
       if constexpr (kChannels == kAnyChannels)
-        feature_rows[j] = row;
+        feature_rows[j] = splats.features + indices[j] * splats.num_channels;
       else
-        for (int c = 0; c < kChannels; ++c) features[c][j] = row[c];
+        for (int c = 0; c < kChannels; ++c) features[c][j] = s.features[c];
     }
     // Whole vectors are looked at; what is not there is nowhere seen.
     const int64_t end = (count + kLanes<T> - 1) / kLanes<T> * kLanes<T>;

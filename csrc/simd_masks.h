@@ -113,14 +113,40 @@ inline bool any(Mask<T> mask) {
 }
 #endif
 
+// The second one where a lane is NaN.
 template <class T>
 inline Vec<T> minimum(Vec<T> a, Vec<T> b) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4)
+    return std::bit_cast<Vec<T>>(
+        _mm512_maskz_min_ps(0xffff, std::bit_cast<__m512>(a), std::bit_cast<__m512>(b)));
+#endif
   return a < b ? a : b;
 }
 
 template <class T>
 inline Vec<T> maximum(Vec<T> a, Vec<T> b) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4)
+    return std::bit_cast<Vec<T>>(
+        _mm512_maskz_max_ps(0xffff, std::bit_cast<__m512>(a), std::bit_cast<__m512>(b)));
+#endif
   return a > b ? a : b;
+}
+
+// Adds one to the lanes where the mask is set.
+template <class T>
+inline IntVec<T> count_up(IntVec<T> counts, Mask<T> mask) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) {
+    const auto v = std::bit_cast<__m512i>(counts);
+    return std::bit_cast<IntVec<T>>(_mm512_mask_add_epi32(v, mask, v, _mm512_set1_epi32(1)));
+  } else {
+    return select<T>(mask, counts + SignedBits<T>(1), counts);
+  }
+#else
+  return counts - mask;
+#endif
 }
 
 template <class T>

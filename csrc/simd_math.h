@@ -45,7 +45,8 @@ template <class T>
 inline Vec<T> reciprocal(Vec<T> x) {
 #if defined(__AVX512F__)
   if constexpr (sizeof(T) == 4) {
-    const auto guess = std::bit_cast<Vec<T>>(_mm512_maskz_rcp14_ps(0xffff, std::bit_cast<__m512>(x)));
+    const auto guess =
+        std::bit_cast<Vec<T>>(_mm512_maskz_rcp14_ps(0xffff, std::bit_cast<__m512>(x)));
     return guess + guess * (T(1) - x * guess);
   }
 #endif

@@ -3,8 +3,8 @@
 #include "tile_lists.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
-#include <memory>
 #include <type_traits>
 #include <vector>
 
@@ -58,19 +58,80 @@ void reserve_places(std::vector<int64_t>& counts, int64_t num_tiles, int64_t* st
     for (int64_t t = 0; t < num_tiles; ++t) counts[piece + t] += starts[t];
 }
 
+constexpr int64_t kMaskSide = 8;
+
+template <class T>
+Ellipse ellipse_of(const ProjectedSplats<T>& splats, int64_t i) {
+  return Ellipse::of(splats.centers, splats.conics, splats.opacities, splats.half_extents, i);
+}
+
+// Visits the slots of Gaussians with their tiles.
+template <class T>
+struct SlotWalk {
+  const ProjectedSplats<T>& splats;
+  const TileGrid& grid;
+  const int64_t* splat_starts;
+  const TileMask* masks;
+  int64_t num_tiles, columns;
+  std::array<int64_t, kMaskSide * kMaskSide> steps;  // From a mask's corner.
+
+  SlotWalk(const ProjectedSplats<T>& splats_, const TileGrid& grid_, const int64_t* starts,
+           const TileMask* masks_)
+      : splats(splats_),
+        grid(grid_),
+        splat_starts(starts),
+        masks(masks_),
+        num_tiles(grid_.size()),
+        columns(grid_.columns()) {
+    for (int64_t k = 0; k < static_cast<int64_t>(steps.size()); ++k)
+      steps[k] = k / kMaskSide * columns + k % kMaskSide;
+  }
+
+  template <class Visit>
+  void operator()(int64_t i, const Visit& visit) const {
+    int64_t slot = splat_starts[i];
+    const int64_t end = splat_starts[i + 1];
+    uint64_t bits = masks[i].bits;
+    if (bits) [[likely]] {
+      for (; slot < end; ++slot, bits &= bits - 1) {
+        const uint64_t tile = masks[i].corner + steps[std::countr_zero(bits | kLastBit)];
+        visit(slot, tile < static_cast<uint64_t>(num_tiles) ? tile : 0);
+      }
+      return;
+    }
+    ellipse_of(splats, i).for_each_row(grid, [&](int64_t row, int64_t first, int64_t last) {
+      for (int64_t column = first; column <= last && slot < end; ++column)
+        visit(slot++, row * columns + column);
+    });
+    for (; slot < end; ++slot) visit(slot, 0);  // Only if the starts are another scene's.
+  }
+
+ private:
+  static constexpr uint64_t kLastBit = uint64_t(1) << 63;
+};
+
 }  // namespace
 
 template <class T>
 void tile_lists_count(const ProjectedSplats<T>& splats, const TileGrid& grid, int64_t* splat_starts,
-                      int num_threads) {
+                      TileMask* masks, int num_threads) {
   splat_starts[0] = 0;
+  const int64_t columns = grid.columns();
   parallel_for(splats.count, kSplatsPerPiece, num_threads, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      int64_t count = 0;
-      Ellipse::of(splats.centers, splats.conics, splats.opacities, splats.half_extents, i)
-          .for_each_row(grid,
-                        [&](int64_t, int64_t first, int64_t last) { count += last - first + 1; });
+      int64_t count = 0, top = 0, left = 0;
+      uint64_t bits = 0;
+      bool is_small = true;
+      ellipse_of(splats, i).for_each_row(grid, [&](int64_t row, int64_t first, int64_t last) {
+        // The first row's first tile need not be the leftmost, so start some columns before it.
+        if (count == 0) top = row, left = first - kMaskSide / 2;
+        count += last - first + 1;
+        is_small &= row - top < kMaskSide && first >= left && last - left < kMaskSide;
+        if (is_small)
+          bits |= ((uint64_t(2) << (last - first)) - 1) << ((row - top) * kMaskSide + first - left);
+      });
       splat_starts[i + 1] = count;
+      masks[i] = {is_small ? bits : 0, top * columns + left};
     }
   });
   for (int64_t i = 0; i < splats.count; ++i) splat_starts[i + 1] += splat_starts[i];
@@ -78,59 +139,41 @@ void tile_lists_count(const ProjectedSplats<T>& splats, const TileGrid& grid, in
 
 template <class T>
 void tile_lists_fill(const ProjectedSplats<T>& splats, const TileGrid& grid,
-                     const int64_t* splat_starts, const TilePairs& out, int num_threads) {
-  // The tile of each pair, by Gaussian.
-  const std::unique_ptr<int32_t[]> tiles(new int32_t[out.num_pairs]);
-  parallel_for(splats.count, kSplatsPerPiece, num_threads, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      if (splat_starts[i] == splat_starts[i + 1]) continue;
-      int32_t* next = tiles.get() + splat_starts[i];
-      int32_t* const stop = tiles.get() + splat_starts[i + 1];
-      Ellipse::of(splats.centers, splats.conics, splats.opacities, splats.half_extents, i)
-          .for_each_row(grid, [&](int64_t row, int64_t first, int64_t last) {
-            for (int64_t column = first; column <= last && next < stop; ++column)
-              *next++ = static_cast<int32_t>(row * grid.columns() + column);
-          });
-      // Nothing is left unless splat_starts belongs to other Gaussians; even then memory is safe.
-      std::fill(next, stop, 0);
-    }
-  });
-
+                     const int64_t* splat_starts, const TileMask* masks, const TilePairs& out,
+                     int num_threads) {
   const auto order = depth_order(splats.depths, splats.count, splat_starts, num_threads);
   const int64_t num_tiles = grid.size(), num_seen = static_cast<int64_t>(order.size());
-  const int64_t most = std::min(kMaxPieces, kMaxCounters / std::max<int64_t>(num_tiles, 1));
-  const int64_t num_pieces =
-      std::clamp<int64_t>(out.num_pairs / kPairsPerPiece, 1, std::max<int64_t>(most, 1));
+  const int64_t most = std::clamp<int64_t>(kMaxCounters / num_tiles, 1, kMaxPieces);
+  const int64_t num_pieces = std::clamp<int64_t>(out.num_pairs / kPairsPerPiece, 1, most);
   const int64_t grain = std::max<int64_t>((num_seen + num_pieces - 1) / num_pieces, 1);
   std::vector<int64_t> places(num_pieces * num_tiles);
+  const SlotWalk<T> for_each_slot(splats, grid, splat_starts, masks);
 
   parallel_for(num_seen, grain, num_threads, [&](int64_t begin, int64_t end) {
     int64_t* counts = places.data() + begin / grain * num_tiles;
-    for (int64_t k = begin; k < end; ++k) {
-      const int32_t i = order[k].index;
-      for (int64_t slot = splat_starts[i]; slot < splat_starts[i + 1]; ++slot)
-        ++counts[tiles[slot]];
-    }
+    for (int64_t k = begin; k < end; ++k)
+      for_each_slot(order[k].index, [&](int64_t, int64_t tile) { ++counts[tile]; });
   });
   reserve_places(places, num_tiles, out.starts);
   parallel_for(num_seen, grain, num_threads, [&](int64_t begin, int64_t end) {
     int64_t* next = places.data() + begin / grain * num_tiles;
     for (int64_t k = begin; k < end; ++k) {
-      const int32_t i = order[k].index;
-      for (int64_t slot = splat_starts[i]; slot < splat_starts[i + 1]; ++slot) {
-        const int64_t pair = next[tiles[slot]]++;
-        out.splats[pair] = i;
+      for_each_slot(order[k].index, [&](int64_t slot, int64_t tile) {
+        const int64_t pair = next[tile]++;
+        out.splats[pair] = order[k].index;
         out.slots[pair] = static_cast<int32_t>(slot);
-      }
+      });
     }
   });
 }
 
-template void tile_lists_count(const ProjectedSplats<float>&, const TileGrid&, int64_t*, int);
-template void tile_lists_count(const ProjectedSplats<double>&, const TileGrid&, int64_t*, int);
+template void tile_lists_count(const ProjectedSplats<float>&, const TileGrid&, int64_t*, TileMask*,
+                               int);
+template void tile_lists_count(const ProjectedSplats<double>&, const TileGrid&, int64_t*, TileMask*,
+                               int);
 template void tile_lists_fill(const ProjectedSplats<float>&, const TileGrid&, const int64_t*,
-                              const TilePairs&, int);
+                              const TileMask*, const TilePairs&, int);
 template void tile_lists_fill(const ProjectedSplats<double>&, const TileGrid&, const int64_t*,
-                              const TilePairs&, int);
+                              const TileMask*, const TilePairs&, int);
 
 }  // namespace diorama

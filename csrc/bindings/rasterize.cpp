@@ -54,11 +54,12 @@ void require_image(const A& array, const char* name, const TileGrid& grid) {
 }
 
 // The array holds structures of T; they are written and read by this module only.
-template <class T, class Byte>
-auto* prepared_splats(const Array<Byte, 2>& prepared, size_t count) {
-  using Splat = std::conditional_t<std::is_const_v<Byte>, const PreparedSplat<T>, PreparedSplat<T>>;
+template <class T, class Number>
+auto* prepared_splats(const Array<Number, 2>& prepared, size_t count) {
+  using Splat =
+      std::conditional_t<std::is_const_v<Number>, const PreparedSplat<T>, PreparedSplat<T>>;
   require_size(prepared, "prepared", 0, count);
-  require_size(prepared, "prepared", 1, kPreparedBytes);
+  require_size(prepared, "prepared", 1, kPreparedNumbers);
   auto* data = reinterpret_cast<Splat*>(prepared.data());
   require(reinterpret_cast<uintptr_t>(data) % alignof(Splat) == 0, "prepared is not aligned");
   return data;
@@ -73,7 +74,7 @@ void bind_rasterize_forward(nb::module_& m) {
          Array<const int32_t, 1> splats, Array<const int32_t, 1> slots,
          Array<const int64_t, 1> splat_starts, int64_t width, int64_t height, double max_alpha,
          Array<T, 3> image, Array<T, 2> transmittance, Array<int32_t, 2> counts,
-         Array<int32_t, 2> median_splats, Array<int32_t, 2> stops, Array<uint8_t, 2> prepared,
+         Array<int32_t, 2> median_splats, Array<int32_t, 2> stops, Array<T, 2> prepared,
          int num_threads) {
         const RasterSplats<T> in =
             raster_splats<T>(centers, conics, opacities, features, background);
@@ -112,7 +113,7 @@ void bind_rasterize_backward(nb::module_& m) {
          Array<const int32_t, 1> splats, Array<const int32_t, 1> slots,
          Array<const int64_t, 1> splat_starts, int64_t width, int64_t height, double max_alpha,
          bool is_faithful, Array<const T, 2> transmittance, Array<const int32_t, 2> stops,
-         Array<const uint8_t, 2> prepared, Array<const T, 3> grad_image,
+         Array<const T, 2> prepared, Array<const T, 3> grad_image,
          OptionalArray<const T, 2> grad_alpha, OptionalArray<T, 2> grad_centers,
          OptionalArray<T, 2> grad_conics, OptionalArray<T, 1> grad_opacities,
          OptionalArray<T, 2> grad_features, OptionalArray<T, 1> grad_background,
@@ -174,7 +175,7 @@ void bind_rasterize_backward(nb::module_& m) {
 }  // namespace
 
 void bind_rasterize(nb::module_& m) {
-  m.attr("RASTER_PREPARED_BYTES") = kPreparedBytes;
+  m.attr("RASTER_PREPARED_NUMBERS") = kPreparedNumbers;
   bind_rasterize_forward<float>(m);
   bind_rasterize_forward<double>(m);
   bind_rasterize_backward<float>(m);

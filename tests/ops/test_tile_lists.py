@@ -66,17 +66,19 @@ class TestKernel:
     def test_binding_names_the_argument(self):
         inputs = *random_splats(3, 40, 40).projected, 40, 40
         with pytest.raises(ValueError, match="splat_starts must have size 4 on axis 0, got 3"):
-            native.module.tile_lists_count(*inputs, torch.empty(3, dtype=torch.int64), 1)
+            starts, masks = torch.empty(3, dtype=torch.int64), torch.zeros(3, 2, dtype=torch.int64)
+            native.module.tile_lists_count(*inputs, starts, masks, 1)
         starts, splats = torch.empty(10, dtype=torch.int64), torch.empty(5, dtype=torch.int32)
         wrong = torch.tensor([0, 3, 1, 5])
         with pytest.raises(ValueError, match="splat_starts must not decrease"):
-            native.module.tile_lists_fill(*inputs, wrong, starts, splats, splats.clone(), 1)
+            native.module.tile_lists_fill(*inputs, wrong, masks, starts, splats, splats.clone(), 1)
 
-    def test_foreign_offsets_stay_within_memory(self):
+    @pytest.mark.parametrize("word", [0, -1, 12345678901234567])
+    def test_foreign_offsets_stay_within_memory(self, word: int):
         inputs = *random_splats(3, 40, 40).projected, 40, 40
         starts, splats = torch.empty(10, dtype=torch.int64), torch.empty(99, dtype=torch.int32)
-        foreign = torch.tensor([0, 1, 98, 99])
-        native.module.tile_lists_fill(*inputs, foreign, starts, splats, splats.clone(), 1)
+        foreign, masks = torch.tensor([0, 1, 98, 99]), torch.full((3, 2), word)
+        native.module.tile_lists_fill(*inputs, foreign, masks, starts, splats, splats.clone(), 1)
         assert starts[-1] == 99
 
 

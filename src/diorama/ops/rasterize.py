@@ -264,8 +264,7 @@ class _Rasterize(torch.autograd.Function):
         image = features.new_empty(*size, features.shape[1])
         transmittance = image.new_empty(size)
         counts, medians, stops = (torch.empty(size, dtype=torch.int32) for _ in range(3))
-        width = native.module.RASTER_PREPARED_BYTES
-        prepared = torch.empty(len(centers), width, dtype=torch.uint8)
+        prepared = image.new_empty(len(centers), native.module.RASTER_PREPARED_NUMBERS)
         native.module.rasterize_forward(
             *splats,
             *settings.lists,

@@ -142,12 +142,13 @@ def tile_lists(
     inputs = *(t.contiguous() for t in splats), width, height
     threads = native.num_threads()
     splat_starts = torch.empty(len(centers) + 1, dtype=torch.int64)
-    native.module.tile_lists_count(*inputs, splat_starts, threads)
+    masks = torch.empty(len(centers), 2, dtype=torch.int64)
+    native.module.tile_lists_count(*inputs, splat_starts, masks, threads)
     num_pairs = int(splat_starts[-1])
     if num_pairs > MAX_PAIRS:
         raise ValueError(f"half_extents are too large: {num_pairs} pairs of tile and Gaussian")
     num_tiles = math.ceil(width / TILE_SIZE) * math.ceil(height / TILE_SIZE)
     starts = torch.empty(num_tiles + 1, dtype=torch.int64)
     indices, slots = torch.empty(2, num_pairs, dtype=torch.int32).unbind()
-    native.module.tile_lists_fill(*inputs, splat_starts, starts, indices, slots, threads)
+    native.module.tile_lists_fill(*inputs, splat_starts, masks, starts, indices, slots, threads)
     return TileLists(starts, indices, slots, splat_starts)
