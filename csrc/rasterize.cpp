@@ -77,9 +77,10 @@ struct DrawnTile {
         colors(channels * kTilePixels),
         num_channels(channels) {
     // Pixels outside the image remain at 0: nothing is ever drawn to them.
-    tile.for_each_pixel(grid, [&](int64_t cell, int64_t lane, int64_t) {
-      through.cells[cell][lane] = left.cells[cell][lane] = T(1);
-      open_cells |= 1u << cell;
+    tile.for_each_run(grid, [&](int64_t place, int64_t, auto length) {
+      std::fill_n(through.flat() + place, length, T(1));
+      std::fill_n(left.flat() + place, length, T(1));
+      open_cells |= 1u << place / kCellPixels;
     });
   }
 
@@ -94,15 +95,19 @@ struct DrawnTile {
 
   void finish(const TileGrid& grid, const Tile& tile, const int32_t* list, const T* background,
               const RasterOutputs<T>& out) const {
-    tile.for_each_pixel(grid, [&](int64_t cell, int64_t lane, int64_t pixel) {
-      const T rest = left.cells[cell][lane];
-      out.transmittance[pixel] = rest;
-      out.counts[pixel] = static_cast<int32_t>(count.cells[cell][lane]);
-      out.median_splats[pixel] = rest <= T(0.5) ? list[median.cells[cell][lane] - 1] : -1;
-      out.stops[pixel] = static_cast<int32_t>(stop.cells[cell][lane]);
-      const T* color = colors.data() + cell * kCellPixels + lane;
-      for (int64_t c = 0; c < num_channels; ++c)
-        out.image[pixel * num_channels + c] = color[c * kTilePixels] + rest * background[c];
+    const int64_t channels = kChannels == kAnyChannels ? num_channels : kChannels;
+    tile.for_each_run(grid, [&](int64_t place, int64_t pixel, auto length) {
+      const T* rest = left.flat() + place;
+      std::copy_n(rest, length, out.transmittance + pixel);
+      std::copy_n(count.flat() + place, length, out.counts + pixel);
+      std::copy_n(stop.flat() + place, length, out.stops + pixel);
+      for (int64_t k = 0; k < length; ++k) {
+        const int64_t half = static_cast<int64_t>(median.flat()[place + k]);
+        out.median_splats[pixel + k] = rest[k] <= T(0.5) ? list[half - 1] : -1;
+        for (int64_t c = 0; c < channels; ++c)
+          out.image[(pixel + k) * channels + c] =
+              colors[c * kTilePixels + place + k] + rest[k] * background[c];
+      }
     });
   }
 

@@ -42,34 +42,40 @@ struct UndrawnTile {
 
   UndrawnTile(const RasterSplats<T>& splats, const TileGrid& grid, const Tile& tile, T max,
               bool faithful, const RasterCotangents<T>& in, T* grad_background)
-      : grads(splats.num_channels * kTilePixels),
+      : transmittance(),
+        behind(),
+        stop(),
+        grads(splats.num_channels * kTilePixels),
         pixel_sums(kExtras == kPixelExtras ? 2 * kTilePixels : 0),
         workspace(kChannels == kAnyChannels ? splats.num_channels : 0),
         num_channels(splats.num_channels),
         max_alpha(max),
         is_faithful(faithful) {
-    for (int cell = 0; cell < kCells; ++cell) {
-      std::fill_n(transmittance.cells[cell], kCellPixels, T(1));
-      std::fill_n(behind.cells[cell], kCellPixels, T(0));
-      std::fill_n(stop.cells[cell], kCellPixels, Int(0));
-    }
-    std::fill_n(grad_background, num_channels, T(0));
-    tile.for_each_pixel(grid, [&](int64_t cell, int64_t lane, int64_t pixel) {
-      const T left = in.transmittance[pixel];
-      T grad_left = in.grad_alpha ? -in.grad_alpha[pixel] : T(0);
-      for (int64_t c = 0; c < num_channels; ++c) {
-        const T grad = in.grad_image[pixel * num_channels + c];
-        grads[c * kTilePixels + cell * kCellPixels + lane] = grad;
-        grad_left += splats.background[c] * grad;
-        grad_background[c] += left * grad;
+    const int64_t channels = kChannels == kAnyChannels ? num_channels : kChannels;
+    tile.for_each_run(grid, [&](int64_t place, int64_t pixel, auto length) {
+      std::copy_n(in.transmittance + pixel, length, transmittance.flat() + place);
+      std::copy_n(in.stops + pixel, length, stop.flat() + place);
+      T* const seen = behind.flat() + place;
+      for (int64_t k = 0; k < length; ++k) {
+        T grad_left = in.grad_alpha ? -in.grad_alpha[pixel + k] : T(0);
+        for (int64_t c = 0; c < channels; ++c) {
+          const T grad = in.grad_image[(pixel + k) * channels + c];
+          grads[c * kTilePixels + place + k] = grad;
+          grad_left += splats.background[c] * grad;
+        }
+        seen[k] = grad_left;
       }
-      transmittance.cells[cell][lane] = left;
-      behind.cells[cell][lane] = grad_left;
-      const Int end = static_cast<Int>(in.stops[pixel]);
-      stop.cells[cell][lane] = end;
-      last_stops[cell] = std::max(last_stops[cell], end);
-      last_stop = std::max<int64_t>(last_stop, end);
     });
+    for (int64_t c = 0; c < channels; ++c) {
+      Vec<T> total{};
+      for (int64_t k = 0; k < kTilePixels; k += kLanes<T>)
+        total += load(transmittance.flat() + k) * load(grads.data() + c * kTilePixels + k);
+      grad_background[c] = sum<T>(total);
+    }
+    for (int cell = 0; cell < kCells; ++cell) {
+      last_stops[cell] = *std::max_element(stop.cells[cell], stop.cells[cell] + kCellPixels);
+      last_stop = std::max<int64_t>(last_stop, last_stops[cell]);
+    }
   }
 
   // For each Gaussian of a batch, whose first is number `first` of the list, finds the cells that
@@ -112,10 +118,11 @@ struct UndrawnTile {
 
   void finish(const TileGrid& grid, const Tile& tile, T* pixel_gradients) const {
     if constexpr (kExtras == kPixelExtras)
-      tile.for_each_pixel(grid, [&](int64_t cell, int64_t lane, int64_t pixel) {
-        const int64_t place = cell * kCellPixels + lane;
-        pixel_gradients[2 * pixel] = pixel_sums[place];
-        pixel_gradients[2 * pixel + 1] = pixel_sums[kTilePixels + place];
+      tile.for_each_run(grid, [&](int64_t place, int64_t pixel, auto length) {
+        for (int64_t k = 0; k < length; ++k) {
+          pixel_gradients[2 * (pixel + k)] = pixel_sums[place + k];
+          pixel_gradients[2 * (pixel + k) + 1] = pixel_sums[kTilePixels + place + k];
+        }
       });
   }
 
@@ -264,18 +271,24 @@ template <class T, int kChannels, int kExtras>
 void sum_rows(const RasterSplats<T>& splats, const RasterLists& lists,
               const PreparedSplat<T>* prepared, const T* rows, const RasterGradients<T>& out,
               int num_threads) {
-  const int64_t length = PairRow<kExtras>::length(splats.num_channels);
+  constexpr int64_t kLength = PairRow<kExtras>::length(kChannels);
+  const int64_t length =
+      kChannels == kAnyChannels ? PairRow<kExtras>::length(splats.num_channels) : kLength;
   parallel_for(splats.count, kSplatsPerPiece, num_threads, [&](int64_t begin, int64_t end) {
-    std::vector<T> sums(length);
+    const int64_t num_vectors = (length + kLanes<T> - 1) / kLanes<T>;
+    std::vector<T> sums(num_vectors * kLanes<T>);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = lists.splat_starts[i], last = lists.splat_starts[i + 1];
       if (first == last || prepared[i].across == 0.0) {
         clear_splat(out, splats.num_channels, i);
         continue;
       }
-      std::copy_n(rows + first * length, length, sums.data());
-      for (int64_t slot = first + 1; slot < last; ++slot)
-        for (int64_t k = 0; k < length; ++k) sums[k] += rows[slot * length + k];
+      // Whole vectors: what is behind a row's end is summed in vain.
+      for (int64_t k = 0; k < length; k += kLanes<T>) {
+        Vec<T> total = load(rows + first * length + k);
+        for (int64_t slot = first + 1; slot < last; ++slot) total += load(rows + slot * length + k);
+        store(sums.data() + k, total);
+      }
       finish_splat<T, kExtras>(splats, prepared[i], sums.data(), out, i);
     }
   });
@@ -287,8 +300,9 @@ void backward(const RasterSplats<T>& splats, const RasterLists& lists, const Til
               const RasterGradients<T>& out, int num_threads) {
   const int64_t num_channels = splats.num_channels, num_tiles = grid.size();
   const int64_t num_numbers = lists.num_pairs * PairRow<kExtras>::length(num_channels);
-  const std::unique_ptr<T[]> rows(new T[num_numbers]);
+  const std::unique_ptr<T[]> rows(new T[num_numbers + kLanes<T>]);
   advise_huge_pages(rows.get(), num_numbers * sizeof(T));
+  std::fill_n(rows.get() + num_numbers, kLanes<T>, T(0));  // The last row is read in whole vectors.
   std::vector<T> backgrounds(num_tiles * num_channels);
   parallel_for(num_tiles, 1, num_threads, [&](int64_t begin, int64_t end) {
     for (int64_t tile = begin; tile < end; ++tile)

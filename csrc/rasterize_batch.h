@@ -32,6 +32,9 @@ constexpr T kFull = T(1e-4);
 template <class N>
 struct alignas(64) TilePixels {
   N cells[kCells][kCellPixels];
+
+  N* flat() { return &cells[0][0]; }
+  const N* flat() const { return &cells[0][0]; }
 };
 
 // A tile's place in the image, and that of a pixel of a cell of it.
@@ -44,13 +47,19 @@ struct Tile {
         width(std::min(kTileSize, grid.width - left)),
         height(std::min(kTileSize, grid.height - top)) {}
 
-  // Calls visit(cell, lane, pixel) for the pixels that lie in the image.
+  // Calls visit(place, pixel, length) for runs of pixels that lie in the image, from number `pixel`
+  // on; `place` is the first one's in TilePixels. A run is one row of a cell. Where it is whole its
+  // length is known at compile time.
   template <class Visit>
-  void for_each_pixel(const TileGrid& grid, const Visit& visit) const {
-    for (int64_t y = 0; y < height; ++y)
-      for (int64_t x = 0; x < width; ++x)
-        visit(y / kCellSide * kCellsAcross + x / kCellSide,
-              y % kCellSide * kCellSide + x % kCellSide, (top + y) * grid.width + left + x);
+  void for_each_run(const TileGrid& grid, const Visit& visit) const {
+    for (int64_t y = 0; y < height; ++y) {
+      const int64_t row = y / kCellSide * kCellsAcross * kCellPixels + y % kCellSide * kCellSide;
+      const int64_t first = (top + y) * grid.width + left;
+      int64_t x = 0;
+      for (; x + kCellSide <= width; x += kCellSide)
+        visit(row + x * kCellSide, first + x, std::integral_constant<int64_t, kCellSide>());
+      if (x < width) visit(row + x * kCellSide, first + x, width - x);
+    }
   }
 };
 
@@ -129,7 +138,7 @@ struct Batch {
 
   void gather(const RasterSplats<T>& splats, const PreparedSplat<T>* prepared,
               const int32_t* indices, int64_t count, const Tile& tile) {
-    constexpr int64_t kAhead = 12;  // Gaussians, so that they arrive in time.
+    constexpr int64_t kAhead = 24;  // Gaussians, so that they arrive in time.
     static_assert(kChannels <= kInlineChannels);
     const double left = static_cast<double>(tile.left), top = static_cast<double>(tile.top);
     for (int64_t j = 0; j < count; ++j) {

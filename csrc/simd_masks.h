@@ -2,6 +2,10 @@
 // Comparisons of vectors as masks: one bit per lane with AVX-512, otherwise a vector of 0 and -1.
 #pragma once
 
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
 #include "simd.h"
 
 namespace diorama {

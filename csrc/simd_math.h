@@ -53,18 +53,21 @@ inline Vec<T> reciprocal(Vec<T> x) {
   return T(1) / x;
 }
 
+// sqrt(x) to about 2e-7, for x not huge; where x is below 1e-30, something that small.
 template <class T>
 inline Vec<T> square_root(Vec<T> x) {
 #if defined(__AVX512F__)
-  if constexpr (sizeof(T) == 4)
-    return std::bit_cast<Vec<T>>(_mm512_maskz_sqrt_ps(0xffff, std::bit_cast<__m512>(x)));
-  else
-    return std::bit_cast<Vec<T>>(_mm512_maskz_sqrt_pd(0xff, std::bit_cast<__m512d>(x)));
-#else
+  if constexpr (sizeof(T) == 4) {
+    const Vec<T> safe = maximum<T>(x, broadcast(T(1e-30)));
+    const auto guess =
+        std::bit_cast<Vec<T>>(_mm512_maskz_rsqrt14_ps(0xffff, std::bit_cast<__m512>(safe)));
+    const Vec<T> root = x * guess;
+    return root + T(0.5) * root * (T(1) - root * guess);
+  }
+#endif
   auto lanes = std::bit_cast<std::array<T, kLanes<T>>>(x);
   for (T& lane : lanes) lane = std::sqrt(lane);
   return std::bit_cast<Vec<T>>(lanes);
-#endif
 }
 
 // Lane k of the result is the sum of vector k's lanes. The last of the vectors may be missing; what

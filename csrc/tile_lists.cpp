@@ -17,6 +17,7 @@ namespace {
 constexpr int64_t kSplatsPerPiece = 1024;
 constexpr int64_t kPairsPerPiece = 1 << 14;
 constexpr int64_t kMaxPieces = 64;
+constexpr int64_t kAhead = 16;
 constexpr int64_t kMaxCounters = 1 << 22;
 
 // An integer that sorts as the depth does.
@@ -87,6 +88,12 @@ struct SlotWalk {
       steps[k] = k / kMaskSide * columns + k % kMaskSide;
   }
 
+  // Has Gaussian i fetched: sorted by depth, they lie anywhere in memory.
+  void prefetch(int64_t i) const {
+    __builtin_prefetch(masks + i);
+    __builtin_prefetch(splat_starts + i);
+  }
+
   template <class Visit>
   void operator()(int64_t i, const Visit& visit) const {
     int64_t slot = splat_starts[i];
@@ -151,13 +158,16 @@ void tile_lists_fill(const ProjectedSplats<T>& splats, const TileGrid& grid,
 
   parallel_for(num_seen, grain, num_threads, [&](int64_t begin, int64_t end) {
     int64_t* counts = places.data() + begin / grain * num_tiles;
-    for (int64_t k = begin; k < end; ++k)
+    for (int64_t k = begin; k < end; ++k) {
+      if (k + kAhead < end) for_each_slot.prefetch(order[k + kAhead].index);
       for_each_slot(order[k].index, [&](int64_t, int64_t tile) { ++counts[tile]; });
+    }
   });
   reserve_places(places, num_tiles, out.starts);
   parallel_for(num_seen, grain, num_threads, [&](int64_t begin, int64_t end) {
     int64_t* next = places.data() + begin / grain * num_tiles;
     for (int64_t k = begin; k < end; ++k) {
+      if (k + kAhead < end) for_each_slot.prefetch(order[k + kAhead].index);
       for_each_slot(order[k].index, [&](int64_t slot, int64_t tile) {
         const int64_t pair = next[tile]++;
         out.splats[pair] = order[k].index;
