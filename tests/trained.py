@@ -21,6 +21,7 @@ class Small:
     ssim: float
     model: dict[str, Any]
     optim: dict[str, Any]
+    data: dict[str, Any]
 
 
 SMALL = {
@@ -29,18 +30,27 @@ SMALL = {
         model={"depth": 3, "width": 64, "grid_resolution": 48, "grid_warmup": 64,
                "march_steps": 96, "march_warmup_steps": 24, "sample_budget": 1 << 12},
         optim={"lr": 1e-2, "lr_final": 5e-4, "warmup_steps": 20},
+        data={"rays": 256},
     ),
     "ngp-fast": Small(
         max_steps=500, psnr=24.0, ssim=0.8,
         model={"log2_table": 14, "max_resolution": 256, "grid_resolution": 48, "grid_warmup": 32,
                "march_steps": 192, "sample_budget": 1 << 13},
         optim={"warmup_steps": 20},
+        data={"rays": 256},
     ),
     "nerfacto": Small(
         max_steps=1000, psnr=25.0, ssim=0.85,
         model={"log2_table": 14, "max_resolution": 256, "anneal_steps": 100,
                "proposal_warmup": 200, "proposal_log2_table": 12},
         optim={"warmup_steps": 20},
+        data={"rays": 256},
+    ),
+    "splat-fast": Small(
+        max_steps=700, psnr=24.0, ssim=0.8,
+        model={"init_count": 2000, "max_gaussians": 6000, "downscale": 1, "sh_every": 150},
+        optim={},
+        data={},
     ),
 }  # fmt: skip
 
@@ -64,7 +74,7 @@ def small_config(method: str, data: Path, output_dir: Path) -> TrainerConfig:
         name="run",
         max_steps=small.max_steps,
         quiet=True,
-        data=replace(config.data, path=data, rays=256),
+        data=replace(config.data, path=data, **small.data),
         optim=replace(config.optim, **small.optim),
         log=replace(config.log, tensorboard=False, eval_every=0),
     )
