@@ -21,16 +21,19 @@ SHARED = (
 )
 SMALL = {
     "nerf-small": (
-        "--data.rays 64 --model.depth 2 --model.width 32 --model.grid-resolution 24 --model.grid-warmup 30 "
+        "--data.rays 64 "
+        "--model.depth 2 --model.width 32 --model.grid-resolution 24 --model.grid-warmup 30 "
         "--model.sample-budget 2048 --model.march-steps 48 --model.march-warmup-steps 16"
     ),
     "ngp-fast": (
-        "--data.rays 64 --model.levels 4 --model.log2-table 12 --model.max-resolution 64 --model.width 16 "
+        "--data.rays 64 "
+        "--model.levels 4 --model.log2-table 12 --model.max-resolution 64 --model.width 16 "
         "--model.grid-resolution 24 --model.grid-warmup 30 --model.sample-budget 2048 "
         "--model.march-steps 96 --model.appearance-size 4 --model.refine-poses"
     ),
     "nerfacto": (
-        "--data.rays 64 --model.levels 4 --model.log2-table 12 --model.max-resolution 64 --model.width 16 "
+        "--data.rays 64 "
+        "--model.levels 4 --model.log2-table 12 --model.max-resolution 64 --model.width 16 "
         "--model.samples 12 --model.proposal-samples 24 16 --model.proposal-warmup 100 "
         "--model.proposal-log2-table 10 --model.appearance-size 4 --model.refine-poses"
     ),

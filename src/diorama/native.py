@@ -10,6 +10,8 @@ import importlib
 import importlib.util
 import os
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -104,6 +106,17 @@ def serves(*tensors: Tensor) -> bool:
 def serves_index(index: Tensor) -> bool:
     """Whether the kernels can take this tensor of integers: on the CPU, int64."""
     return module is not None and index.device.type == "cpu" and index.dtype == torch.int64
+
+
+@contextmanager
+def switched_off() -> Iterator[None]:
+    """Inside, ops use their torch references: for comparisons, in one thread of Python only."""
+    global module  # noqa: PLW0603  (what `serves` looks at)
+    kept, module = module, None
+    try:
+        yield
+    finally:
+        module = kept
 
 
 def num_threads() -> int:

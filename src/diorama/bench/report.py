@@ -14,6 +14,7 @@ from rich.text import Text
 from diorama.bench.machine import Limits, Machine
 from diorama.bench.neighbours import num_cpus
 from diorama.bench.run import Measurement
+from diorama.bench.splat import SplatBench
 
 PREFIXES = ("", "k", "M", "G", "T")
 NOTHING = "–"
@@ -33,6 +34,30 @@ def machine_lines(machine: Machine) -> list[str]:
         f"{machine.cpu}, {_threads(all_)}; {software}",
         f"memory      {', '.join(memory)} (copy or triad of large arrays)",
         f"arithmetic  {', '.join(arithmetic)} (float32 torch.mm)",
+    ]
+
+
+def splat_lines(m: SplatBench, limits: Limits) -> list[str]:
+    """Steps, pictures and the rasteriser's rates, with their share of the arithmetic limit."""
+    per_pixel = m.num_evaluations / (m.width * m.height)
+    rates = [
+        f"{name:<11} {quantity(m.num_evaluations / seconds)} splat-pixels/s, "
+        f"{flops / seconds / limits.flops_per_second:.0%} of the arithmetic limit "
+        f"({1000 * seconds:.1f} ms)"
+        for name, seconds, flops in (
+            ("forward", m.forward, m.forward_flops),
+            ("backward", m.backward, m.backward_flops),
+        )
+    ]
+    versus = ""
+    if m.reference_step is not None:
+        versus = f", {times(m.reference_step / m.step)} the torch references"
+    return [
+        f"{m.num_gaussians} Gaussians, {m.width} x {m.height} pixels: {m.num_pairs} tile entries, "
+        f"{per_pixel:.1f} Gaussians drawn per pixel",
+        f"step        {1 / m.step:.1f} per second{versus}",
+        f"render      {1 / m.render:.1f} pictures per second, with depth and normals",
+        *rates,
     ]
 
 

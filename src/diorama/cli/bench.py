@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`diorama bench kernels`: how fast the kernels are here, beside torch and the machine's limits."""
+"""`diorama bench kernels|splat`: how fast things are here, beside torch and the machine's limits."""
 
 import difflib
 import os
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from diorama.bench.run import Measurement
 
 DESCRIPTION = "Measure the kernels against torch and the machine's limits (docs/benchmarks.md)."
-BENCHMARKS = ("kernels",)
+BENCHMARKS = ("kernels", "splat")
+SPLAT_DESCRIPTION = "Measure training steps and pictures of Gaussian splatting."
 SECONDS, QUICK_SECONDS = 1.0, 0.1
 PIPE_WIDTH = 130
 
@@ -43,6 +44,26 @@ class KernelsConfig:
     """Also write the raw numbers to this JSON file."""
 
 
+@dataclass(frozen=True)
+class SplatBenchConfig:
+    """Which Gaussians to draw, and how long."""
+
+    data: Path | None = None
+    """The data set whose first training view is drawn; unset: the scene that comes along."""
+    run: Path | None = None
+    """A splat run whose Gaussians to draw; unset: fresh ones on the object's hull."""
+    gaussians: Annotated[int, tyro.conf.arg(metavar="N")] = 100_000
+    """Fresh Gaussians."""
+    size: int = 400
+    """Longer side of the image in pixels, at most."""
+    quick: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """A tenth of the time: for a first look."""
+    reference: bool = True
+    """Also take one step with the torch references, which takes long."""
+    threads: int | None = None
+    """CPU threads; unset takes all cores."""
+
+
 def main(arguments: list[str]) -> None:
     """Find out which benchmark is meant, and run it."""
     name, flags = take_word(arguments, list(BENCHMARKS))
@@ -52,7 +73,10 @@ def main(arguments: list[str]) -> None:
         close = difflib.get_close_matches(name, BENCHMARKS, n=1)
         hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(BENCHMARKS)}."
         raise UserError(f"there is no benchmark {name!r}; {hint}")
-    bench_kernels(parse(KernelsConfig, flags, "diorama bench kernels", DESCRIPTION))
+    if name == "splat":
+        bench_splat(parse(SplatBenchConfig, flags, "diorama bench splat", SPLAT_DESCRIPTION))
+    else:
+        bench_kernels(parse(KernelsConfig, flags, "diorama bench kernels", DESCRIPTION))
 
 
 def bench_kernels(options: KernelsConfig) -> None:
@@ -77,6 +101,25 @@ def bench_kernels(options: KernelsConfig) -> None:
     if options.output is not None:
         _write(options.output, plain(machine, measurements))
         console.print(str(options.output), markup=False, soft_wrap=True)
+
+
+def bench_splat(options: SplatBenchConfig) -> None:
+    """Measure the machine and the method, and print lines."""
+    if options.gaussians < 1 or options.size < 16:
+        raise UserError("--gaussians must be at least 1 and --size at least 16.")
+    _require_kernels()
+    from diorama.bench.machine import measure_machine
+    from diorama.bench.report import machine_lines, splat_lines
+    from diorama.bench.splat import SplatTraining, measure_splat
+    from diorama.engine.device import use_threads
+
+    use_threads(options.threads)
+    seconds = QUICK_SECONDS if options.quick else SECONDS
+    machine = measure_machine(seconds)
+    training = SplatTraining(options.data, options.run, options.gaussians, options.size)
+    measured = measure_splat(training, 5 * seconds, options.reference)
+    for line in (*machine_lines(machine), *splat_lines(measured, machine.all_threads)):
+        print(line)
 
 
 def _measure_all(

@@ -167,6 +167,12 @@ class SplatModel(Model):
         error = (outputs["rgb"].detach().clamp(0, 1) - outputs["target"]).square().mean()
         return {"psnr": psnr_of(error), "gaussians": torch.tensor(float(len(self.gaussians)))}
 
+    @property
+    def last_drawn(self) -> Drawn:
+        """What the last training pass drew."""
+        assert self._pass is not None, "there was a forward pass"
+        return self._pass.drawn
+
     def _observe(self, step: int) -> None:
         """Gradients are there, and the optimiser has not moved anything yet."""
         seen = self._pass
