@@ -111,12 +111,13 @@ def serves_index(index: Tensor) -> bool:
 @contextmanager
 def switched_off() -> Iterator[None]:
     """Inside, ops use their torch references: for comparisons, in one thread of Python only."""
-    global module  # noqa: PLW0603  (what `serves` looks at)
-    kept, module = module, None
+    # By name, because type checkers take `module` for the kernels themselves.
+    names = globals()
+    kept, names["module"] = names["module"], None
     try:
         yield
     finally:
-        module = kept
+        names["module"] = kept
 
 
 def num_threads() -> int:

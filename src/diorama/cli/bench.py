@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`diorama bench kernels|splat`: how fast things are here, beside torch and the machine's limits."""
+"""`diorama bench kernels|splat`: how fast we are here, beside torch and the machine's limits."""
 
 import difflib
 import os
