@@ -107,23 +107,26 @@ def measure_splat(training: SplatTraining, seconds: float, with_reference: bool)
     step, render = best_seconds([training.step, training.render], seconds)
     drawn = training.drawn()
     projected, tiles = drawn.projected, drawn.tiles
-    inputs = [projected.centers, projected.conics, projected.opacities]
-    inputs = [part.detach().requires_grad_() for part in inputs]
-    colors = torch.rand(len(inputs[0]), 3).requires_grad_()
+    colors = torch.rand(len(projected.centers), 3)
+    parts = (projected.centers, projected.conics, projected.opacities, colors)
+    centers, conics, opacities, colors = (part.detach().requires_grad_() for part in parts)
     height, width = drawn.alpha.shape
 
     def forward() -> Tensor:
-        return rasterize(*inputs, colors, torch.ones(3), tiles, width, height).image
+        ones = torch.ones(3)
+        return rasterize(centers, conics, opacities, colors, ones, tiles, width, height).image
 
     image = forward()
     gradient = torch.rand_like(image)
 
     def backward() -> None:
-        torch.autograd.grad(image, [*inputs, colors], gradient, retain_graph=True)
+        torch.autograd.grad(
+            image, [centers, conics, opacities, colors], gradient, retain_graph=True
+        )
 
     forward_seconds, backward_seconds = best_seconds([forward, backward], seconds)
     return SplatBench(
-        num_gaussians=len(inputs[0]),
+        num_gaussians=len(centers),
         width=width,
         height=height,
         num_pairs=len(tiles.splats),

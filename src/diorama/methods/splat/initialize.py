@@ -5,7 +5,7 @@ import math
 
 import torch
 from jaxtyping import Float
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 from torch import Tensor
 
 from diorama.data.scene import Scene
@@ -124,7 +124,7 @@ def neighbor_distance(xyz: Float[Tensor, "N 3"], mean: str = "rms") -> Float[Ten
     """Distance to the three nearest neighbours: its root mean square, or its mean."""
     if len(xyz) < 2:
         return torch.ones(len(xyz))
-    found, _ = cKDTree(xyz.numpy()).query(xyz.numpy(), k=min(4, len(xyz)))
+    found, _ = KDTree(xyz.numpy()).query(xyz.numpy(), k=min(4, len(xyz)))
     distance = torch.as_tensor(found)[:, 1:].float()
     return distance.mean(dim=1) if mean == "mean" else distance.square().mean(dim=1).sqrt()
 

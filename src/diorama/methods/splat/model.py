@@ -120,7 +120,7 @@ class SplatModel(Model):
         is_shown = self.monitor.wants_images(step)
         sums = None
         if self.density.watches_pixels or is_shown:
-            shape = pixels.shape[:2] if is_shown else None
+            shape = (pixels.shape[0], pixels.shape[1]) if is_shown else None
             sums = SplatSums.zeros(self.gaussians.means.detach()[:, :2], shape)
         style = Style(
             background,
