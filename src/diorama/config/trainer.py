@@ -27,6 +27,8 @@ class LogConfig(Config):
     """Steps between lines of the JSONL log and TensorBoard scalars."""
     eval_every: int = 1000
     """Steps between cheap evaluations during training (0: only at the end)."""
+    eval_at: tuple[int, ...] = ()
+    """Steps after which there is a cheap evaluation in any case."""
     eval_images: int = 1
     """Held-out images per cheap evaluation."""
     save_every: int = 1000
@@ -35,6 +37,8 @@ class LogConfig(Config):
     """A checkpoint is also written when this many minutes have passed since the last."""
     keep: int = 2
     """Checkpoints kept; the newest ones stay."""
+    keep_best: bool = False
+    """Also keep the checkpoint of the cheap evaluation with the best PSNR, in RUN/best."""
     tensorboard: bool = True
     """Write TensorBoard scalars and images to the run folder."""
     wandb: bool = False

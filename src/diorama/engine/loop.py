@@ -6,7 +6,9 @@ import time
 import torch
 
 from diorama.config import TrainerConfig
+from diorama.engine.best import keep_if_best
 from diorama.engine.checkpoint_folder import drop_all_but, save_checkpoint
+from diorama.engine.disk import disk_errors
 from diorama.engine.evaluate import EvaluatedImage, Evaluation, evaluate
 from diorama.engine.failures import check_finite_state
 from diorama.engine.logs import RunLog
@@ -121,7 +123,8 @@ class TrainingLoop:
         self._report(result)
         if self._budget is not None and self._budget.is_ready(state.seconds):
             self._fix_plan(self._budget)
-        if state.eval_every > 0 and state.step % state.eval_every == 0 and state.step < self.end:
+        is_regular = state.eval_every > 0 and state.step % state.eval_every == 0
+        if (is_regular or state.step in log.eval_at) and state.step < self.end:
             self._evaluate_some()
         minutes = (time.perf_counter() - self._last_save) / 60
         is_due = state.step % log.save_every == 0 or minutes >= log.save_minutes
@@ -160,6 +163,14 @@ class TrainingLoop:
             self.log.scalars(self.state.step, "eval", evaluation.means)
             means = "  ".join(f"{k} {v:.4g}" for k, v in evaluation.means.items())
             self.reporter.message(f"step {self.state.step}: held-out {means}")
+            if self.config.log.keep_best and "psnr" in evaluation.means:
+                self._keep_if_best(evaluation.means["psnr"])
+
+    def _keep_if_best(self, psnr: float) -> None:
+        self._clock.note()
+        checkpoint = to_checkpoint(self.state, self.config, self.pipeline, self.optimizers)
+        with disk_errors(self.run.path):
+            keep_if_best(checkpoint, psnr, self.run)
 
     def evaluate_all(self) -> Evaluation:
         """Every held-out image, after training; a signal ends it, the run stays resumable."""

@@ -33,6 +33,11 @@ class RunFolder:
         return self.path / "checkpoints"
 
     @property
+    def best(self) -> Path:
+        """The folder of the checkpoint that looked best (--log.keep-best)."""
+        return self.path / "best"
+
+    @property
     def metrics_file(self) -> Path:
         """The result of the last full evaluation."""
         return self.path / "metrics.json"

@@ -78,5 +78,5 @@ def splat_taichi() -> TrainerConfig:
             eps=1e-8, lr=5e-5, lr_final=1e-5, dc_lr=5e-3, rest_lr=5e-3, opacity_lr=5e-3,
             scale_lr=5e-3, rotation_lr=5e-3,
         ),
-        log=LogConfig(eval_every=3000),
+        log=LogConfig(eval_every=3000, eval_at=(5000, 7000), eval_images=8, keep_best=True),
     )  # fmt: skip
