@@ -68,6 +68,10 @@ class NerfactoConfig(ModelConfig):
     distortion: float | None = None
     """Weight of the distortion loss, which pulls a ray's samples together; unset: 0.002, and 0
     for objects."""
+    point_loss: float = 0.0
+    """Weight of the loss on rays to sparse points, where the data set says who saw them."""
+    point_rays: int = 128
+    """Rays to sparse points in a batch."""
     gradient_scaling: bool = False
     """Weaken gradients of samples close to the camera by their squared distance."""
     render_chunk: int = 1 << 13
