@@ -24,7 +24,11 @@ from diorama.nn.hash_grid import HashGrid
 from diorama.nn.pixels import blended_over, mean_squared_error, psnr_of, weighted_mean
 from diorama.nn.pose_refinement import PoseRefinement
 from diorama.nn.radiance_field import RadianceField
+from diorama.nn.seen_space import SeenSpace
 from diorama.ops.composite import composite_dense
+
+POINT_LOSS_FALL = 0.01
+"""Points say roughly where matter is; what it looks like exactly, pixels know better."""
 
 
 class NerfactoModel(Model):
@@ -36,7 +40,8 @@ class NerfactoModel(Model):
         check_nerfacto_config(config)
         super().__init__(config, scene)
         self.settings = NerfactoSettings.of(config, scene)
-        self.sampler = ProposalSampler(config, self.settings)
+        self.seen = SeenSpace(scene, self.settings.frame) if config.min_views > 0 else None
+        self.sampler = ProposalSampler(config, self.settings, self.seen)
         grid = HashGrid(
             config.levels, config.features, config.log2_table,
             config.base_resolution, config.max_resolution,
@@ -105,7 +110,9 @@ class NerfactoModel(Model):
         seen = over_background(ray, rgb, None if self.is_last_sample else background)
         outputs = {"target": blended_over(batch.pixels, background[:num]), "rgb": seen[:num]}
         if distances is not None:
-            outputs["points"] = point_loss(samples[num:], ray.weights[num:], distances, step)
+            fading = POINT_LOSS_FALL ** (step / self.max_steps)
+            loss = point_loss(samples[num:], ray.weights[num:], distances, step)
+            outputs["points"] = fading * loss
         if proposals:
             outputs["interlevel"] = interlevel_loss(samples, ray.weights.detach(), proposals)
         if self.settings.distortion > 0:
@@ -135,7 +142,17 @@ class NerfactoModel(Model):
 
     def density_at(self, positions: Float[Tensor, "N 3"]) -> Float[Tensor, " N"]:
         """Density at positions of the scene."""
-        return self.field.density(self.field.geometry(self.settings.frame.to_unit(positions)))
+        unit = self.settings.frame.to_unit(positions)
+        return self._density(unit, self.field.geometry(unit))
+
+    def _density(
+        self, unit: Float[Tensor, "N 3"], geometry: Float[Tensor, "N G"]
+    ) -> Float[Tensor, " N"]:
+        """The field's density where enough cameras look, and nothing elsewhere."""
+        density = self.field.density(geometry)
+        if self.seen is None:
+            return density
+        return density * self.seen.contains(unit, self.config.min_views)
 
     @property
     def is_last_sample(self) -> bool:
@@ -152,7 +169,7 @@ class NerfactoModel(Model):
         directions = _per_sample(self.field.encode(rays.directions), shape[1])
         codes = None if code is None else _per_sample(code, shape[1])
         rgb = self.field.color(geometry, directions, codes)
-        return self.field.density(geometry).view(shape), rgb.view(*shape, 3)
+        return self._density(unit, geometry).view(shape), rgb.view(*shape, 3)
 
 
 def _per_sample(of_rays: Float[Tensor, "R C"], num_samples: int) -> Float[Tensor, "N C"]:
