@@ -245,6 +245,26 @@ def test_colmap_points_masks_lists_and_missing_images(tmp_path):
     assert not scene.has_alpha
 
 
+def test_colmap_sightings_say_who_saw_what(tmp_path):
+    known = tiny.rig()
+    tiny.write_colmap_binary(tmp_path, known)
+    (tmp_path / "images" / "001.png").unlink()
+    scene = load(tmp_path)
+    assert scene.points is not None
+    sightings = scene.points.sightings
+    assert sightings is not None
+    # Every camera of the rig saw every point; the missing image is gone from both lists.
+    assert len(sightings) == len(scene.frames) * len(known.points)
+    assert len(sightings.unique(dim=0)) == len(sightings)
+    frames, points = sightings.unbind(dim=1)
+    xy, _, is_valid = scene.cameras.project(scene.points.xyz.expand(len(scene.frames), -1, 3))
+    wanted = known.pixels(tiny.CX, tiny.CY)
+    for frame, point in zip(frames.tolist(), points.tolist(), strict=True):
+        number = int(scene.frames[frame].name.removesuffix(".png"))
+        assert is_valid[frame, point]
+        assert xy[frame, point].tolist() == pytest.approx(wanted[number][point], abs=1e-2)
+
+
 def test_forward_facing_colmap_gets_the_frame_of_ndc(tmp_path):
     known = tiny.forward_rig()
     tiny.write_colmap_binary(tmp_path, known)

@@ -10,7 +10,7 @@ import torch
 from diorama.cameras import Rays
 from diorama.config import DataConfig
 from diorama.data.load import load_scene
-from diorama.data.scene import Scene
+from diorama.data.scene import PointCloud, Scene
 from diorama.errors import UserError
 from diorama.methods.nerfacto.check import check_nerfacto_config
 from diorama.methods.nerfacto.config import NerfactoConfig
@@ -20,6 +20,7 @@ from diorama.methods.nerfacto.losses import (
     outer_weights,
     scale_gradient,
 )
+from diorama.methods.nerfacto.point_rays import EPSILON, PointRays, point_loss
 from diorama.methods.nerfacto.render import median_distance
 from diorama.methods.nerfacto.sampler import ProposalSampler, even_edges
 from diorama.methods.nerfacto.samples import Proposal, RaySamples
@@ -201,3 +202,43 @@ def test_settings_follow_the_kind_of_the_scene(scene):
     assert (place.appearance_size, place.initial_density, place.distortion) == (32, 0.1, 0.002)
     wall = NerfactoSettings.of(NerfactoConfig(), replace(scene, kind="forward-facing"))
     assert wall.frame.is_contracted and wall.frame.half_side == pytest.approx(scene.bounds.near)
+
+
+def with_points(scene: Scene) -> Scene:
+    """The scene with two points: every frame, held-out ones too, sees the first."""
+    xyz = torch.tensor([[0.1, 0.2, 0.3], [0.0, -0.5, 0.0]])
+    every = torch.tensor([[frame, 0] for frame in range(len(scene.frames))])
+    sightings = torch.cat((every, torch.tensor([[scene.splits["train"][0], 1]])))
+    cloud = PointCloud(xyz, torch.zeros(2, 3, dtype=torch.uint8), sightings)
+    return replace(scene, points=cloud)
+
+
+def test_point_rays_reach_their_points_from_training_cameras_only(scene):
+    known = with_points(scene)
+    points = PointRays(known)
+    train = known.splits["train"]
+    assert len(points) == len(train) + 1
+    rays, distance = points.draw(64, torch.Generator().manual_seed(0))
+    assert set(rays.camera_index.tolist()) == set(train)
+    reached = rays.origins + rays.directions * distance[:, None]
+    assert known.points is not None
+    offsets = reached[:, None] - known.points.xyz
+    assert offsets.norm(dim=2).amin(dim=1).max() < 1e-5
+    centers = known.cameras.world_from_camera[rays.camera_index, :, 3]
+    torch.testing.assert_close(rays.origins, centers)
+    assert len(PointRays(scene)) == 0
+
+
+def test_point_loss_wants_all_light_from_the_point():
+    samples = intervals([0.0, 1.0, 2.0, 3.0, 4.0])
+    distance = torch.tensor([2.5])
+    right = point_loss(samples, torch.tensor([[0.0, 0.0, 1.0, 0.0]]), distance, 5000)
+    fog = point_loss(samples, torch.tensor([[0.5, 0.0, 0.5, 0.0]]), distance, 5000)
+    wrong = point_loss(samples, torch.tensor([[0.0, 1.0, 0.0, 0.0]]), distance, 5000)
+    empty = point_loss(samples, torch.zeros(1, 4), distance, 5000)
+    torch.testing.assert_close(right, -torch.log(torch.tensor(1 + EPSILON)))
+    torch.testing.assert_close(fog, -torch.log(torch.tensor(0.5 + EPSILON)))
+    torch.testing.assert_close(wrong, empty)
+    # At first the kernel is wide enough to call from afar.
+    early = point_loss(samples, torch.tensor([[0.0, 0.0, 0.0, 1.0]]), torch.tensor([3.0]), 0)
+    assert early < empty

@@ -75,7 +75,9 @@ def assemble(draft: Draft, config: DataConfig) -> Scene:
         splits=splits,
         scene_from_user=placed.scene_from_user,
         bounds=bounds,
-        points=_point_cloud(placed.xyz, draft.rgb),
+        points=_point_cloud(
+            placed.xyz, draft, [position.get(order[i], -1) for i in range(len(order))]
+        ),
         kind=kind,
         has_alpha=has_alpha,
         background=draft.background,
@@ -232,10 +234,16 @@ def _tangents(cameras: Cameras) -> Tensor:
     return tangents.clamp(max=WIDEST_TANGENT)
 
 
-def _point_cloud(xyz: Tensor | None, rgb: np.ndarray | None) -> PointCloud | None:
-    if xyz is None or rgb is None or not len(xyz):
+def _point_cloud(xyz: Tensor | None, draft: Draft, index_of: list[int]) -> PointCloud | None:
+    """The points; `index_of` gives the scene's index of a frame of the file, -1 if it is unused."""
+    if xyz is None or draft.rgb is None or not len(xyz):
         return None
-    return PointCloud(xyz.float(), torch.from_numpy(np.ascontiguousarray(rgb)))
+    sightings = None
+    if draft.sightings is not None:
+        frames = torch.tensor(index_of)[torch.from_numpy(draft.sightings[:, 0])]
+        pairs = torch.stack((frames, torch.from_numpy(draft.sightings[:, 1])), dim=1)
+        sightings = pairs[frames >= 0]
+    return PointCloud(xyz.float(), torch.from_numpy(np.ascontiguousarray(draft.rgb)), sightings)
 
 
 def _scale(similarity: Similarity | None) -> float:

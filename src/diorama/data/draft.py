@@ -126,6 +126,8 @@ class Draft:
     """N x 3 sparse points in the user's coordinates."""
     rgb: np.ndarray | None = None
     """N x 3 uint8 colours of the points."""
+    sightings: np.ndarray | None = None
+    """S x 2: positions of frames, in file order, and of the points that they saw."""
     own_frame: Similarity | None = None
     """The normalisation that the format itself defines; None leaves it to the cameras."""
     orientation: str | None = None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from diorama.cameras import Cameras, Similarity
@@ -64,6 +64,8 @@ class PointCloud:
 
     xyz: Float[Tensor, "N 3"]
     rgb: UInt8[Tensor, "N 3"]
+    sightings: Int[Tensor, "S 2"] | None = None
+    """Which frame saw which point: indices of both; None if the data set does not tell."""
 
     def __len__(self) -> int:
         return len(self.xyz)

@@ -82,16 +82,18 @@ def parse(root: Path, config: DataConfig) -> Scene:
     draft = Draft("colmap", root, [], notes=notes)
     images = _image_folder(root, model.images, where)
     missing = 0
+    seen_by: list[np.ndarray] = []
     for image in model.images:
         path = _file_of(images, relative_name(image.name, where))
         if path is None:
             missing += 1
             continue
         draft.frames.append(_frame(image, path, model, root, where))
+        seen_by.append(image.point_ids)
     if missing:
         total = len(model.images)
         draft.notes.append(f"{missing} of {total} listed images do not exist and were skipped.")
-    _add_points(draft, model.points)
+    _add_points(draft, model.points, seen_by)
     draft.splits = _split_lists(root, draft)
     _choose_frame(draft)
     return assemble(draft, config)
@@ -174,7 +176,8 @@ def _mask_of(root: Path, name: str) -> Path | None:
     return None
 
 
-def _add_points(draft: Draft, points: ColmapPoints) -> None:
+def _add_points(draft: Draft, points: ColmapPoints, seen_by: list[np.ndarray]) -> None:
+    """The sane points, and which frames saw them; `seen_by` holds the point ids of each frame."""
     is_sane = sane_points(points.xyz)
     if not is_sane.all():
         draft.notes.append(f"{int((~is_sane).sum())} points are not finite and were dropped.")
@@ -182,6 +185,18 @@ def _add_points(draft: Draft, points: ColmapPoints) -> None:
     if not len(draft.xyz):
         draft.notes.append("The model has no sparse points; bounds come from the cameras.")
         draft.xyz = draft.rgb = None
+        return
+    draft.sightings = _sightings(points.ids[is_sane], seen_by)
+
+
+def _sightings(ids: np.ndarray, seen_by: list[np.ndarray]) -> np.ndarray:
+    """S x 2 positions of frames and of the points that they saw, each pair once."""
+    by_id = np.argsort(ids, kind="stable")
+    frames = np.repeat(np.arange(len(seen_by)), [len(seen) for seen in seen_by])
+    seen = np.concatenate([*seen_by, np.zeros(0, dtype=np.int64)])
+    place = np.searchsorted(ids, seen, sorter=by_id).clip(max=len(ids) - 1)
+    is_known = ids[by_id[place]] == seen
+    return np.unique(np.stack((frames, by_id[place]), axis=1)[is_known], axis=0)
 
 
 def _split_lists(root: Path, draft: Draft) -> dict[str, list[int]] | None:

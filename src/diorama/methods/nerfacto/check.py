@@ -24,6 +24,9 @@ LIMITS = {
     "far": (1, 1e9),
     "initial_density": (1e-9, 1e6),
     "interlevel": (0, 1e6),
+    "min_views": (0, 250),
+    "point_loss": (0, 1e6),
+    "point_rays": (1, 1 << 20),
     "distortion": (0, 1e6),
     "render_chunk": (1, 1 << 30),
 }

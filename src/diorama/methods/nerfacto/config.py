@@ -68,6 +68,13 @@ class NerfactoConfig(ModelConfig):
     distortion: float | None = None
     """Weight of the distortion loss, which pulls a ray's samples together; unset: 0.002, and 0
     for objects."""
+    min_views: int = 0
+    """There is nothing where fewer training cameras than this look; 0 asks none."""
+    point_loss: float = 0.0
+    """Weight of the loss on rays to sparse points, where the data set says who saw them; it falls
+    to a hundredth until training ends."""
+    point_rays: int = 128
+    """Rays to sparse points in a batch."""
     gradient_scaling: bool = False
     """Weaken gradients of samples close to the camera by their squared distance."""
     render_chunk: int = 1 << 13

@@ -13,6 +13,7 @@ from diorama.data.scene import Scene
 from diorama.methods.nerfacto.check import check_nerfacto_config
 from diorama.methods.nerfacto.config import NerfactoConfig
 from diorama.methods.nerfacto.losses import distortion_per_ray, interlevel_loss, scale_gradient
+from diorama.methods.nerfacto.point_rays import PointRays, point_loss
 from diorama.methods.nerfacto.render import over_background, render_image
 from diorama.methods.nerfacto.sampler import ProposalSampler
 from diorama.methods.nerfacto.samples import RaySamples
@@ -23,7 +24,11 @@ from diorama.nn.hash_grid import HashGrid
 from diorama.nn.pixels import blended_over, mean_squared_error, psnr_of, weighted_mean
 from diorama.nn.pose_refinement import PoseRefinement
 from diorama.nn.radiance_field import RadianceField
+from diorama.nn.seen_space import SeenSpace
 from diorama.ops.composite import composite_dense
+
+POINT_LOSS_FALL = 0.01
+"""Points say roughly where matter is; what it looks like exactly, pixels know better."""
 
 
 class NerfactoModel(Model):
@@ -35,7 +40,8 @@ class NerfactoModel(Model):
         check_nerfacto_config(config)
         super().__init__(config, scene)
         self.settings = NerfactoSettings.of(config, scene)
-        self.sampler = ProposalSampler(config, self.settings)
+        self.seen = SeenSpace(scene, self.settings.frame) if config.min_views > 0 else None
+        self.sampler = ProposalSampler(config, self.settings, self.seen)
         grid = HashGrid(
             config.levels, config.features, config.log2_table,
             config.base_resolution, config.max_resolution,
@@ -49,6 +55,7 @@ class NerfactoModel(Model):
         num_images = len(scene.frames)
         self.appearance = Appearance(num_images, size, scene.splits["train"]) if size else None
         self.poses = PoseRefinement(num_images) if config.refine_poses else None
+        self.points = PointRays(scene) if config.point_loss > 0 else None
         self.reinitialize(torch.Generator().manual_seed(int(torch.randint(2**62, ()))))
 
     def reinitialize(self, generator: torch.Generator) -> None:
@@ -80,9 +87,15 @@ class NerfactoModel(Model):
         return groups if self.poses is None else groups | {"poses": list(self.poses.parameters())}
 
     def forward(self, batch: RayBatch, step: int, generator: torch.Generator) -> dict[str, Tensor]:
-        rays = batch.rays if self.poses is None else self.poses(batch.rays, batch.image_index)
+        num, rays, image_index = len(batch.rays), batch.rays, batch.image_index
+        distances = None
+        if self.points is not None and len(self.points):
+            to_points, distances = self.points.draw(self.config.point_rays, generator)
+            rays = Rays.cat((rays, to_points))
+            image_index = torch.cat((image_index, to_points.camera_index))
+        rays = rays if self.poses is None else self.poses(rays, image_index)
         samples, proposals = self.sampler.train_samples(rays, step, generator)
-        code = None if self.appearance is None else self.appearance(batch.image_index)
+        code = None if self.appearance is None else self.appearance(image_index)
         density, rgb = self.field_at(rays, samples, code)
         if self.config.gradient_scaling:
             # Samples close to a camera are met by many of its rays; undone, they grow floaters.
@@ -94,14 +107,16 @@ class NerfactoModel(Model):
         background = self.background[None]
         if self.settings.is_random:
             background = torch.rand(len(rays), 3, generator=generator, device=rgb.device)
-        outputs = {
-            "target": blended_over(batch.pixels, background),
-            "rgb": over_background(ray, rgb, None if self.is_last_sample else background),
-        }
+        seen = over_background(ray, rgb, None if self.is_last_sample else background)
+        outputs = {"target": blended_over(batch.pixels, background[:num]), "rgb": seen[:num]}
+        if distances is not None:
+            fading = POINT_LOSS_FALL ** (step / self.max_steps)
+            loss = point_loss(samples[num:], ray.weights[num:], distances, step)
+            outputs["points"] = fading * loss
         if proposals:
             outputs["interlevel"] = interlevel_loss(samples, ray.weights.detach(), proposals)
         if self.settings.distortion > 0:
-            outputs["distortion"] = distortion_per_ray(samples, ray.weights)
+            outputs["distortion"] = distortion_per_ray(samples, ray.weights)[:num]
         return outputs
 
     def get_loss_dict(self, outputs: dict[str, Tensor], batch: RayBatch) -> dict[str, Tensor]:
@@ -112,6 +127,8 @@ class NerfactoModel(Model):
         if "distortion" in outputs:
             mean = weighted_mean(outputs["distortion"][:, None], batch.weights)
             losses["distortion"] = self.settings.distortion * mean
+        if "points" in outputs:
+            losses["points"] = self.config.point_loss * outputs["points"]
         if self.poses is not None:
             losses["poses"] = self.poses.penalty()
         return losses
@@ -125,7 +142,17 @@ class NerfactoModel(Model):
 
     def density_at(self, positions: Float[Tensor, "N 3"]) -> Float[Tensor, " N"]:
         """Density at positions of the scene."""
-        return self.field.density(self.field.geometry(self.settings.frame.to_unit(positions)))
+        unit = self.settings.frame.to_unit(positions)
+        return self._density(unit, self.field.geometry(unit))
+
+    def _density(
+        self, unit: Float[Tensor, "N 3"], geometry: Float[Tensor, "N G"]
+    ) -> Float[Tensor, " N"]:
+        """The field's density where enough cameras look, and nothing elsewhere."""
+        density = self.field.density(geometry)
+        if self.seen is None:
+            return density
+        return density * self.seen.contains(unit, self.config.min_views)
 
     @property
     def is_last_sample(self) -> bool:
@@ -142,7 +169,7 @@ class NerfactoModel(Model):
         directions = _per_sample(self.field.encode(rays.directions), shape[1])
         codes = None if code is None else _per_sample(code, shape[1])
         rgb = self.field.color(geometry, directions, codes)
-        return self.field.density(geometry).view(shape), rgb.view(*shape, 3)
+        return self._density(unit, geometry).view(shape), rgb.view(*shape, 3)
 
 
 def _per_sample(of_rays: Float[Tensor, "R C"], num_samples: int) -> Float[Tensor, "N C"]:

@@ -13,6 +13,7 @@ from diorama.methods.nerfacto.proposals import ProposalNet
 from diorama.methods.nerfacto.samples import Proposal, RaySamples
 from diorama.methods.nerfacto.settings import NerfactoSettings
 from diorama.methods.nerfacto.spacing import Spacing
+from diorama.nn.seen_space import SeenSpace
 from diorama.ops.composite import composite_dense
 from diorama.ops.sample_pdf import resample_edges
 
@@ -30,9 +31,11 @@ class ProposalSampler(nn.Module):
 
     last_update: Int64[Tensor, ""]
 
-    def __init__(self, config: NerfactoConfig, settings: NerfactoSettings):
+    def __init__(
+        self, config: NerfactoConfig, settings: NerfactoSettings, seen: SeenSpace | None = None
+    ):
         super().__init__()
-        self.config, self.settings = config, settings
+        self.config, self.settings, self.seen = config, settings, seen
         self.nets = nn.ModuleList(
             ProposalNet(config, settings, resolution) for resolution in config.proposal_resolutions
         )
@@ -71,7 +74,10 @@ class ProposalSampler(nn.Module):
         for net, next_count in zip(self.nets, counts[1:], strict=True):
             samples = RaySamples.of(edges, spacing)
             unit = self.settings.frame.to_unit(samples.positions(rays))
-            weights = volume_weights(net(unit).view(len(rays), -1), samples.delta)
+            density = net(unit)
+            if self.seen is not None:
+                density = density * self.seen.contains(unit, self.config.min_views)
+            weights = volume_weights(density.view(len(rays), -1), samples.delta)
             proposals.append(Proposal(samples, weights))
             sharpened = weights.detach() if anneal == 1.0 else weights.detach() ** anneal
             edges = resample_edges(

@@ -24,6 +24,10 @@ class RaySamples:
         """The intervals between the edges."""
         return RaySamples(s_edges, spacing.distances(s_edges))
 
+    def __getitem__(self, rays: slice) -> "RaySamples":
+        """The intervals of some of the rays."""
+        return RaySamples(self.s_edges[rays], self.t_edges[rays])
+
     @property
     def s(self) -> Float[Tensor, "R S"]:
         """Middles in the ray's own spacing."""
