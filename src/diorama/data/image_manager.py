@@ -85,6 +85,11 @@ class ImageDataManager:
         self.num_rays = batch.rgba.shape[0] * batch.rgba.shape[1]
         return batch if self.device.type == "cpu" else batch.to(self.device)
 
+    @property
+    def num_cached_bytes(self) -> int:
+        """Memory of the decoded images that are kept."""
+        return self._cache.num_bytes
+
     def image_at(self, step: int) -> int:
         """Index of the frame that a step trains on."""
         turn, place = divmod(step, len(self._train))
@@ -124,7 +129,7 @@ class _ImageCache:
     """Decoded images by frame index, the least recently used ones dropped beyond `max_bytes`."""
 
     def __init__(self, scene: Scene, max_bytes: int):
-        self._scene, self._max_bytes, self._num_bytes = scene, max_bytes, 0
+        self._scene, self._max_bytes, self.num_bytes = scene, max_bytes, 0
         self._kept: OrderedDict[int, ImageBatch] = OrderedDict()
         self._one_at_a_time = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
@@ -137,10 +142,10 @@ class _ImageCache:
                 return self._kept[index]
             batch = load_image(self._scene, index)
             self._kept[index] = batch
-            self._num_bytes += batch.nbytes
-            while self._num_bytes > self._max_bytes and len(self._kept) > 1:
+            self.num_bytes += batch.nbytes
+            while self.num_bytes > self._max_bytes and len(self._kept) > 1:
                 _, oldest = self._kept.popitem(last=False)
-                self._num_bytes -= oldest.nbytes
+                self.num_bytes -= oldest.nbytes
             return batch
 
     def expect(self, index: int) -> None:

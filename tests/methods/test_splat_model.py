@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The splat model: first Gaussians, losses, masks, poses, objects, monitor, refused options."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from diorama.cameras import Cameras, quaternion_from_matrix
+from diorama.config import DataConfig, ImageDataConfig
+from diorama.data.image_manager import ImageBatch, ImageDataManager
+from diorama.data.load import load_scene
+from diorama.data.scene import PointCloud, Scene
+from diorama.engine.optimizers import optimizers_of
+from diorama.errors import UserError
+from diorama.methods.registry import method_config
+from diorama.methods.splat.config import SplatConfig, SplatOptimConfig
+from diorama.methods.splat.cost import step_cost
+from diorama.methods.splat.drawing import Style, draw
+from diorama.methods.splat.gaussians import Gaussians
+from diorama.methods.splat.initialize import initial_splats, neighbor_distance
+from diorama.methods.splat.losses import image_losses
+from diorama.methods.splat.model import SplatModel
+from diorama.methods.splat.monitor import Monitor, depth_ramp
+from diorama.methods.splat.schedule import active_degree, image_factor
+from diorama.methods.splat.visual_hull import is_in_hull
+from diorama.scenes import make_scene
+from diorama.splats import Splats
+from diorama.splats.files import write_splats
+
+TINY = SplatConfig(init_count=200, max_gaussians=400, image_every=0, histogram_every=0)
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory) -> Scene:
+    folder = tmp_path_factory.mktemp("scene") / "spheres"
+    make_scene("spheres", folder, size=32, num_train=8, num_val=1, num_test=1)
+    return load_scene(DataConfig(path=folder))
+
+
+def model_of(scene: Scene, **options) -> SplatModel:
+    torch.manual_seed(0)
+    return SplatModel(replace(TINY, **options), scene)
+
+
+def batch_of(scene: Scene, step: int = 0) -> ImageBatch:
+    return ImageDataManager(ImageDataConfig(path=scene.root), scene).next_train(step)
+
+
+def generator() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
+
+
+def loss_of(model: SplatModel, batch: ImageBatch, step: int = 0) -> torch.Tensor:
+    outputs = model(batch, step, generator())
+    return torch.stack(list(model.get_loss_dict(outputs, batch).values())).sum()
+
+
+def test_the_hull_holds_the_object(scene):
+    splats = initial_splats(TINY, scene, generator())
+    assert len(splats) == 200
+    views = list(scene.splits["train"])
+    # Jitter within a cell may leave the hull a little; far outside is nobody.
+    assert is_in_hull(scene, views, splats.means).float().mean() > 0.7
+    corner = torch.tensor([scene.bounds.aabb_min])
+    assert not is_in_hull(scene, views, corner).any()
+
+
+def test_points_and_random_places_and_files(scene, tmp_path):
+    xyz = torch.rand(50, 3)
+    cloud = PointCloud(xyz, torch.full((50, 3), 255, dtype=torch.uint8))
+    with_points = replace(scene, points=cloud)
+    splats = initial_splats(TINY, with_points, generator())
+    torch.testing.assert_close(splats.means, xyz)
+    torch.testing.assert_close(splats.sh[:, 0] * 0.28209479 + 0.5, torch.ones(50, 3))
+    torch.testing.assert_close(splats.log_scales[:, 0].exp(), neighbor_distance(xyz))
+    fewer = initial_splats(replace(TINY, init_count=20), with_points, generator())
+    assert len(fewer) == 20
+    random = initial_splats(replace(TINY, init="random"), scene, generator())
+    assert len(random) == 200
+    low, high = torch.tensor(scene.bounds.aabb_min), torch.tensor(scene.bounds.aabb_max)
+    assert ((random.means >= low) & (random.means <= high)).all()
+    file = tmp_path / "start.ply"
+    write_splats(splats, file)
+    again = initial_splats(replace(TINY, init_file=file), scene, generator())
+    torch.testing.assert_close(again.sh, splats.sh)
+    open_scene = replace(scene, kind="unbounded", has_alpha=False)
+    along = initial_splats(TINY, open_scene, generator())
+    assert along.means.isfinite().all() and len(along) == 200
+
+
+def test_taichi_colours_and_sphere(scene):
+    config = replace(TINY, color="sigmoid", sphere_points=40, init_distance="mean")
+    splats = initial_splats(config, scene, generator())
+    assert len(splats) == 200
+    sphere = splats.means[-40:]
+    body = splats.means[:-40]
+    center = (body.amin(dim=0) + body.amax(dim=0)) / 2
+    half = float((body.amax(dim=0) - body.amin(dim=0)).max()) / 2
+    torch.testing.assert_close((sphere - center).norm(dim=1), torch.full((40,), 4 * half))
+    grey = torch.sigmoid(splats.sh[-40:, 0] * 0.28209479)
+    torch.testing.assert_close(grey, torch.full((40, 3), 127 / 255))
+
+
+def test_a_step_lowers_the_loss_and_every_group_moves(scene):
+    model = model_of(scene, exposure=True, refine_poses=True, background="white")
+    model.gaussians.log_scales.data[:, 0] += 0.5  # a ball has no gradient to turn by
+    optimizers = optimizers_of(model, SplatOptimConfig())
+    batch = batch_of(scene)
+    before = {n: p.detach().clone() for n, p in model.named_parameters()}
+    first = loss_of(model, batch, 5000)
+    first.backward()
+    optimizers.step(0, 1000, 1.0)
+    assert float(loss_of(model, batch, 5000).detach()) < float(first.detach())
+    for name, parameter in model.named_parameters():
+        assert not torch.equal(parameter, before[name]), name
+    # Means move in units of the scene.
+    assert optimizers.rate_of(model.gaussians.means) == pytest.approx(1.6e-4 * model.extent)
+
+
+def test_masked_pixels_teach_nothing():
+    rgb = torch.rand(24, 24, 3, requires_grad=True)
+    target, weights = torch.rand(24, 24, 3), torch.ones(24, 24)
+    weights[8:16] = 0
+    losses = image_losses(rgb, target, weights, TINY)
+    torch.stack(list(losses.values())).sum().backward()
+    assert rgb.grad is not None
+    assert not rgb.grad[8:16].any()
+    assert rgb.grad[:8].any()
+    plain = image_losses(rgb, target, None, TINY)["l1"]
+    torch.testing.assert_close(image_losses(rgb, target, torch.ones(24, 24), TINY)["l1"], plain)
+
+
+def test_moving_an_object_is_moving_the_camera_the_other_way(scene):
+    torch.manual_seed(1)
+    count = 30
+    splats = Splats(
+        means=0.5 * torch.randn(count, 3),
+        quaternions=torch.randn(count, 4),
+        log_scales=torch.randn(count, 3) - 2,
+        opacity_logits=torch.randn(count),
+        sh=0.3 * torch.randn(count, 16, 3),
+    )
+    camera = scene.cameras[0]
+    angle = torch.tensor(0.4)
+    turn = torch.tensor(
+        [[angle.cos(), -angle.sin(), 0.0], [angle.sin(), angle.cos(), 0.0], [0, 0, 1]]
+    )
+    moved = torch.cat((turn, torch.tensor([[0.1], [-0.2], [0.3]])), dim=1)
+    style = Style(torch.zeros(3), degree=3, has_depth=False)
+    both = replace(style, world_from_objects=moved[None])
+    here = draw(Gaussians(splats), camera, TINY, both)
+    back = torch.cat((turn.T, -turn.T @ moved[:, 3:]), dim=1)
+    pose = camera.world_from_camera[0]
+    other = torch.cat((back[:, :3] @ pose[:, :3], back[:, :3] @ pose[:, 3:] + back[:, 3:]), dim=1)
+    there = draw(Gaussians(splats), replace(camera, world_from_camera=other[None]), TINY, style)
+    assert here.alpha.max() > 0.3
+    torch.testing.assert_close(here.rgb, there.rgb, atol=1e-4, rtol=1e-3)
+    assert quaternion_from_matrix(turn[None]).shape == (1, 4)
+
+
+def test_a_distorted_lens_sees_the_same_scene(scene):
+    model = model_of(scene)
+    camera = scene.cameras[0]
+    straight = model.render(camera)
+    distortion = torch.zeros(1, 9)
+    distortion[0, 0] = 1e-6
+    bent = model.render(replace(camera, distortion=distortion))
+    assert bent.rgb.shape == straight.rgb.shape
+    torch.testing.assert_close(bent.rgb, straight.rgb, atol=2e-2, rtol=0)
+
+
+def test_an_empty_view_is_the_background(scene):
+    model = model_of(scene, background="white")
+    pose = scene.cameras.world_from_camera[:1].clone()
+    pose[:, :, 2] *= -1
+    pose[:, :, 0] *= -1  # turned around, still right-handed
+    away = Cameras.pinhole(pose, 20.0, 20.0, 8.0, 8.0, 16, 16)
+    view = model.render(away)
+    torch.testing.assert_close(view.rgb, torch.ones(16, 16, 3))
+    assert not view.alpha.any() and not view.depth.any()
+
+
+def test_schedules_follow_the_squeeze():
+    config = replace(TINY, sh_every=1000, downscale=4, downscale_every=250)
+    assert [active_degree(config, s) for s in (0, 999, 1000, 2500, 9000)] == [0, 0, 1, 2, 3]
+    assert active_degree(config, 500, squeeze=0.5) == 1
+    assert [image_factor(config, s) for s in (0, 249, 250, 499, 500, 9000)] == [4, 4, 2, 2, 1, 1]
+    assert image_factor(config, 125, squeeze=0.5) == 2
+    costs = [step_cost(config, 200, step, 1.0) for step in (0, 300, 600, 20_000)]
+    assert costs == sorted(costs)
+
+
+def test_problem_steps_and_depth_ramp():
+    monitor = Monitor(TINY)
+    assert not any(monitor.is_problem(step, 1.0) for step in range(100))
+    assert monitor.is_problem(100, 2.0)
+    assert not monitor.is_problem(150, 5.0)  # one in a hundred steps
+    assert monitor.is_problem(201, 5.0)
+    ramp = depth_ramp(torch.tensor([[0.0, 5.0, 35.0, 160.0]]))
+    wanted = [[1, 1, 1], [0.5, 1, 1], [0, 0.5, 1], [0, 0, 0.5]]
+    torch.testing.assert_close(ramp[0], torch.tensor(wanted))
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"sh_degree": 4}, "--model.sh-degree must be from 0 to 3"),
+        ({"downscale": 3}, "--model.downscale must be a power of two"),
+        ({"init": "file"}, "--model.init-file PATH"),
+        ({"init": "points"}, "it has no sparse points"),
+        ({"far": 0.001}, "must be beyond --model.near"),
+        ({"init_file": Path("nowhere.ply")}, "nowhere.ply"),
+    ],
+)
+def test_options_that_cannot_be(scene, options, told):
+    with pytest.raises(UserError, match=told):
+        model_of(scene, **options)
+
+
+@pytest.mark.parametrize("method", ["splat", "splat-fast", "splat-taichi"])
+def test_presets_make_models(scene, method):
+    config = method_config(method)
+    model = replace(config.model, init_count=50, sphere_points=0).setup(scene=scene)
+    assert len(model.gaussians) == 50
+    assert set(model.get_param_groups()) == set(model.gaussians.named_tensors())
