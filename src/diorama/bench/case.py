@@ -25,7 +25,7 @@ class Case:
     """What an item is."""
     compiled: Work | None = None
     """The reference under torch.compile; None where it cannot be compiled."""
-    num_bytes: float | None = None
+    num_bytes: int | float | None = None
     """Least memory traffic of one call: inputs read once, outputs written once."""
-    num_flops: float | None = None
+    num_flops: int | float | None = None
     """Multiplications and additions of one call, where arithmetic is the limit."""

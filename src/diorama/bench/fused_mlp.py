@@ -57,7 +57,7 @@ def _case(
     direction = "forward + backward" if with_backward else "forward"
     return Case(
         op="fused_mlp",
-        what=f"{'-'.join(map(str, sizes))}, {direction}",
+        what=f"{'-'.join(map(str, sizes))}, {num_points} rows, {direction}",
         kernel=work(fused_mlp),
         reference=work(fused_mlp_reference),
         compiled=work(compiled),

@@ -18,8 +18,8 @@ class Measurement:
     what: str
     unit: str
     num_items: int
-    num_bytes: float | None
-    num_flops: float | None
+    num_bytes: int | float | None
+    num_flops: int | float | None
     kernel: float
     kernel_one_thread: float
     reference: float

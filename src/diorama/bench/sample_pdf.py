@@ -38,8 +38,8 @@ def _nerfacto(num_bins: int, num_samples: int) -> Case:
     jitter = torch.rand(NUM_RAYS, generator=torch.Generator().manual_seed(1))
     compiled = torch.compile(resample_edges_reference)
     return Case(
-        op="resample_edges",
-        what=f"{NUM_RAYS} rays, {num_bins} bins, {num_samples} samples, forward",
+        op="sample_pdf",
+        what=f"edges of {NUM_RAYS} rays, {num_bins} bins, {num_samples} samples, forward",
         kernel=lambda: resample_edges(edges, weights, num_samples, jitter),
         reference=lambda: resample_edges_reference(edges, weights, num_samples, jitter),
         compiled=lambda: compiled(edges, weights, num_samples, jitter),
