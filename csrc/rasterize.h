@@ -26,24 +26,28 @@ struct alignas(64) PreparedSplat {
 static_assert(sizeof(PreparedSplat<float>) == kPreparedNumbers * sizeof(float));
 static_assert(sizeof(PreparedSplat<double>) == kPreparedNumbers * sizeof(double));
 
-// Inputs: centers N x 2, conics N x 3, opacities N, features N x C, background C.
-template <class T>
-struct RasterSplats {
-  const T* centers;
-  const T* conics;
-  const T* opacities;
-  const T* features;
-  const T* background;
-  int64_t count, num_channels;
-};
-
-// What tile_lists makes of them.
+// What tile_lists makes of Gaussians.
 struct RasterLists {
   const int64_t* starts;
   const int32_t* splats;
   const int32_t* slots;
   const int64_t* splat_starts;
   int64_t num_pairs;
+};
+
+// Gaussians and the image that they are drawn to: centers N x 2, conics N x 3, opacities N,
+// features N x C, background C.
+template <class T>
+struct RasterScene {
+  const T* centers;
+  const T* conics;
+  const T* opacities;
+  const T* features;
+  const T* background;
+  int64_t count, num_channels;
+  RasterLists lists;
+  TileGrid grid;
+  T max_alpha;
 };
 
 // height x width (x C). `stops` is the place in the tile's list behind the last Gaussian that was
@@ -58,13 +62,16 @@ struct RasterOutputs {
   PreparedSplat<T>* prepared;
 };
 
+// What the forward pass kept, and the gradients of its outputs; grad_alpha may be null (zero).
+// is_faithful: gradients pass where alpha was cut at max_alpha, as if it had not been.
 template <class T>
 struct RasterCotangents {
   const T* transmittance;
   const int32_t* stops;
   const PreparedSplat<T>* prepared;
   const T* grad_image;
-  const T* grad_alpha;  // may be null (zero)
+  const T* grad_alpha;
+  bool is_faithful;
 };
 
 // Gradients of the inputs; a null pointer means not wanted. The sums are over pixels, of each
@@ -85,15 +92,10 @@ struct RasterGradients {
 };
 
 template <class T>
-void rasterize_forward(const RasterSplats<T>& splats, const RasterLists& lists,
-                       const TileGrid& grid, T max_alpha, const RasterOutputs<T>& out,
-                       int num_threads);
+void rasterize_forward(const RasterScene<T>& scene, const RasterOutputs<T>& out, int num_threads);
 
-// is_faithful: gradients pass where alpha was cut at max_alpha, as if it had not been.
 template <class T>
-void rasterize_backward(const RasterSplats<T>& splats, const RasterLists& lists,
-                        const TileGrid& grid, T max_alpha, bool is_faithful,
-                        const RasterCotangents<T>& in, const RasterGradients<T>& out,
-                        int num_threads);
+void rasterize_backward(const RasterScene<T>& scene, const RasterCotangents<T>& in,
+                        const RasterGradients<T>& out, int num_threads);
 
 }  // namespace diorama

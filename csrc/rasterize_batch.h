@@ -17,9 +17,6 @@ constexpr int kCellsAcross = kTileSize / kCellSide, kCells = kCellsAcross * kCel
 constexpr int kTilePixels = kCells * kCellPixels;
 constexpr int kBatch = 256;
 constexpr int kAnyChannels = 0;
-// A cell is one vector of pixels or several.
-template <class T>
-constexpr int kCellParts = kCellPixels / kLanes<T>;
 
 // log2(1 / 255): a Gaussian is drawn to pixels where log2 alpha is at least this.
 template <class T>
@@ -37,24 +34,25 @@ struct alignas(64) TilePixels {
   const N* flat() const { return &cells[0][0]; }
 };
 
-// A tile's place in the image, and that of a pixel of a cell of it.
+// A tile's place in the image.
 struct Tile {
-  int64_t left, top, width, height;
+  int64_t left, top, width, height, image_width;
 
   Tile(const TileGrid& grid, int64_t index)
       : left(index % grid.columns() * kTileSize),
         top(index / grid.columns() * kTileSize),
         width(std::min(kTileSize, grid.width - left)),
-        height(std::min(kTileSize, grid.height - top)) {}
+        height(std::min(kTileSize, grid.height - top)),
+        image_width(grid.width) {}
 
   // Calls visit(place, pixel, length) for runs of pixels that lie in the image, from number `pixel`
   // on; `place` is the first one's in TilePixels. A run is one row of a cell. Where it is whole its
   // length is known at compile time.
   template <class Visit>
-  void for_each_run(const TileGrid& grid, const Visit& visit) const {
+  void for_each_run(const Visit& visit) const {
     for (int64_t y = 0; y < height; ++y) {
       const int64_t row = y / kCellSide * kCellsAcross * kCellPixels + y % kCellSide * kCellSide;
-      const int64_t first = (top + y) * grid.width + left;
+      const int64_t first = (top + y) * image_width + left;
       int64_t x = 0;
       for (; x + kCellSide <= width; x += kCellSide)
         visit(row + x * kCellSide, first + x, std::integral_constant<int64_t, kCellSide>());
@@ -136,8 +134,8 @@ struct Batch {
   alignas(64) T features[std::max(kChannels, 1)][kBatch];
   const T* feature_rows[kBatch];
 
-  void gather(const RasterSplats<T>& splats, const PreparedSplat<T>* prepared,
-              const int32_t* indices, int64_t count, const Tile& tile) {
+  void gather(const RasterScene<T>& scene, const PreparedSplat<T>* prepared, const int32_t* indices,
+              int64_t count, const Tile& tile) {
     constexpr int64_t kAhead = 24;  // Gaussians, so that they arrive in time.
     static_assert(kChannels <= kInlineChannels);
     const double left = static_cast<double>(tile.left), top = static_cast<double>(tile.top);
@@ -152,7 +150,7 @@ struct Batch {
       down[j] = static_cast<T>(s.down);
       log2_opacity[j] = s.log2_opacity;
       if constexpr (kChannels == kAnyChannels)
-        feature_rows[j] = splats.features + indices[j] * splats.num_channels;
+        feature_rows[j] = scene.features + indices[j] * scene.num_channels;
       else
         for (int c = 0; c < kChannels; ++c) features[c][j] = s.features[c];
     }

@@ -9,11 +9,34 @@
 namespace diorama {
 namespace {
 
+RasterLists raster_lists(const Array<const int64_t, 1>& starts,
+                         const Array<const int32_t, 1>& splats,
+                         const Array<const int32_t, 1>& slots,
+                         const Array<const int64_t, 1>& splat_starts, size_t count,
+                         const TileGrid& grid) {
+  const size_t num_pairs = splats.shape(0);
+  require_size(starts, "starts", 0, static_cast<size_t>(grid.size()) + 1);
+  require_offsets(starts, num_pairs, "starts");
+  require_indices(splats, count, "splats");
+  require_size(slots, "slots", 0, num_pairs);
+  require_indices(slots, num_pairs, "slots");
+  require_size(splat_starts, "splat_starts", 0, count + 1);
+  require_offsets(splat_starts, num_pairs, "splat_starts");
+  return {starts.data(), splats.data(), slots.data(), splat_starts.data(),
+          static_cast<int64_t>(num_pairs)};
+}
+
 template <class T>
-RasterSplats<T> raster_splats(const Array<const T, 2>& centers, const Array<const T, 2>& conics,
-                              const Array<const T, 1>& opacities, const Array<const T, 2>& features,
-                              const Array<const T, 1>& background) {
+RasterScene<T> raster_scene(const Array<const T, 2>& centers, const Array<const T, 2>& conics,
+                            const Array<const T, 1>& opacities, const Array<const T, 2>& features,
+                            const Array<const T, 1>& background,
+                            const Array<const int64_t, 1>& starts,
+                            const Array<const int32_t, 1>& splats,
+                            const Array<const int32_t, 1>& slots,
+                            const Array<const int64_t, 1>& splat_starts, const TileGrid& grid,
+                            double max_alpha) {
   const size_t count = centers.shape(0);
+  require(grid.width >= 1 && grid.height >= 1, "width and height must be positive");
   require_size(centers, "centers", 1, 2);
   require_size(conics, "conics", 0, count);
   require_size(conics, "conics", 1, 3);
@@ -26,25 +49,10 @@ RasterSplats<T> raster_splats(const Array<const T, 2>& centers, const Array<cons
           features.data(),
           background.data(),
           static_cast<int64_t>(count),
-          static_cast<int64_t>(features.shape(1))};
-}
-
-RasterLists raster_lists(const Array<const int64_t, 1>& starts,
-                         const Array<const int32_t, 1>& splats,
-                         const Array<const int32_t, 1>& slots,
-                         const Array<const int64_t, 1>& splat_starts, size_t count,
-                         const TileGrid& grid) {
-  require(grid.width >= 1 && grid.height >= 1, "width and height must be positive");
-  const size_t num_pairs = splats.shape(0);
-  require_size(starts, "starts", 0, static_cast<size_t>(grid.size()) + 1);
-  require_offsets(starts, num_pairs, "starts");
-  require_indices(splats, count, "splats");
-  require_size(slots, "slots", 0, num_pairs);
-  require_indices(slots, num_pairs, "slots");
-  require_size(splat_starts, "splat_starts", 0, count + 1);
-  require_offsets(splat_starts, num_pairs, "splat_starts");
-  return {starts.data(), splats.data(), slots.data(), splat_starts.data(),
-          static_cast<int64_t>(num_pairs)};
+          static_cast<int64_t>(features.shape(1)),
+          raster_lists(starts, splats, slots, splat_starts, count, grid),
+          grid,
+          static_cast<T>(max_alpha)};
 }
 
 template <class A>
@@ -76,11 +84,10 @@ void bind_rasterize_forward(nb::module_& m) {
          Array<T, 3> image, Array<T, 2> transmittance, Array<int32_t, 2> counts,
          Array<int32_t, 2> median_splats, Array<int32_t, 2> stops, Array<T, 2> prepared,
          int num_threads) {
-        const RasterSplats<T> in =
-            raster_splats<T>(centers, conics, opacities, features, background);
         const TileGrid grid{width, height};
-        const RasterLists lists =
-            raster_lists(starts, splats, slots, splat_starts, centers.shape(0), grid);
+        const RasterScene<T> scene =
+            raster_scene<T>(centers, conics, opacities, features, background, starts, splats, slots,
+                            splat_starts, grid, max_alpha);
         require_image(image, "image", grid);
         require_size(image, "image", 2, features.shape(1));
         require_image(transmittance, "transmittance", grid);
@@ -91,7 +98,7 @@ void bind_rasterize_forward(nb::module_& m) {
                                    counts.data(), median_splats.data(),
                                    stops.data(),  prepared_splats<T>(prepared, centers.shape(0))};
         const nb::gil_scoped_release without_gil;
-        rasterize_forward<T>(in, lists, grid, static_cast<T>(max_alpha), out, num_threads);
+        rasterize_forward<T>(scene, out, num_threads);
       },
       "centers"_a.noconvert(), "conics"_a.noconvert(), "opacities"_a.noconvert(),
       "features"_a.noconvert(), "background"_a.noconvert(), "starts"_a.noconvert(),
@@ -120,10 +127,10 @@ void bind_rasterize_backward(nb::module_& m) {
          OptionalArray<T, 1> gradient_norms, OptionalArray<T, 2> abs_gradients,
          OptionalArray<int32_t, 1> pixels, OptionalArray<T, 3> pixel_gradients, int num_threads) {
         const size_t count = centers.shape(0);
-        const RasterSplats<T> in =
-            raster_splats<T>(centers, conics, opacities, features, background);
         const TileGrid grid{width, height};
-        const RasterLists lists = raster_lists(starts, splats, slots, splat_starts, count, grid);
+        const RasterScene<T> scene =
+            raster_scene<T>(centers, conics, opacities, features, background, starts, splats, slots,
+                            splat_starts, grid, max_alpha);
         require_image(transmittance, "transmittance", grid);
         require_image(stops, "stops", grid);
         require_image(grad_image, "grad_image", grid);
@@ -147,16 +154,15 @@ void bind_rasterize_backward(nb::module_& m) {
         require_size(pixels, "pixels", 0, count);
         if (pixel_gradients) require_image(*pixel_gradients, "pixel_gradients", grid);
         require_size(pixel_gradients, "pixel_gradients", 2, 2);
-        const RasterCotangents<T> kept{transmittance.data(), stops.data(),
-                                       prepared_splats<T>(prepared, count), grad_image.data(),
-                                       pointer(grad_alpha)};
+        const RasterCotangents<T> kept{
+            transmittance.data(), stops.data(),        prepared_splats<T>(prepared, count),
+            grad_image.data(),    pointer(grad_alpha), is_faithful};
         const RasterGradients<T> out{
             pointer(grad_centers),  pointer(grad_conics),     pointer(grad_opacities),
             pointer(grad_features), pointer(grad_background), pointer(gradient_norms),
             pointer(abs_gradients), pointer(pixels),          pointer(pixel_gradients)};
         const nb::gil_scoped_release without_gil;
-        rasterize_backward<T>(in, lists, grid, static_cast<T>(max_alpha), is_faithful, kept, out,
-                              num_threads);
+        rasterize_backward<T>(scene, kept, out, num_threads);
       },
       "centers"_a.noconvert(), "conics"_a.noconvert(), "opacities"_a.noconvert(),
       "features"_a.noconvert(), "background"_a.noconvert(), "starts"_a.noconvert(),

@@ -16,7 +16,7 @@ from diorama.methods.splat.density.strategy import Observation
 from diorama.methods.splat.density_config import AdaptiveConfig, DefaultConfig, McmcConfig
 from diorama.methods.splat.gaussians import NAMES, Gaussians
 from diorama.methods.splat.schedule import budget_at, is_due
-from diorama.ops.rasterize import SplatSums
+from diorama.ops.rasterized import SplatSums
 from diorama.splats import Splats
 
 WIDTH, HEIGHT = 64, 32

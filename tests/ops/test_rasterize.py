@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from diorama.ops.rasterize import SplatSums, rasterize, rasterize_reference
+from diorama.ops.rasterize import rasterize, rasterize_reference
+from diorama.ops.rasterized import SplatSums
 from tests.ops.image_plane_splats import Splats, concatenate, random_splats, splats_of
 from tests.ops.parity import assert_parity
 
@@ -167,6 +168,24 @@ class TestKernel:
         assert torch.equal(sums[0].pixels, sums[1].pixels)
         for plain, *others in zip(*gradients, strict=True):
             assert all(torch.equal(plain, other) for other in others)
+
+    @pytest.mark.parametrize(
+        ("name", "message"),
+        [
+            ("splats", r"splats must lie in 0 \.\. 30 - 1"),
+            ("slots", r"slots must lie in 0 \.\. \d+ - 1"),
+            ("starts", "starts must not decrease"),
+            ("splat_starts", "splat_starts must not decrease"),
+        ],
+    )
+    @pytest.mark.parametrize("wrong", [-1, 2**30])
+    def test_foreign_lists_are_refused(self, name: str, message: str, wrong: int):
+        scene = random_splats(30, 40, 40)
+        changed = getattr(scene.lists(), name).clone()
+        changed[1] = wrong
+        lists = dataclasses.replace(scene.lists(), **{name: changed})
+        with pytest.raises(ValueError, match=message):
+            rasterize(*colored(scene, 3), lists, 40, 40)
 
     def test_order_of_the_arrays_does_not_matter(self):
         scene = random_splats(300, 60, 60)

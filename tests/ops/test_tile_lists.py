@@ -65,9 +65,9 @@ class TestKernel:
 
     def test_binding_names_the_argument(self):
         inputs = *random_splats(3, 40, 40).projected, 40, 40
-        starts, masks = torch.empty(3, dtype=torch.int64), torch.zeros(3, 2, dtype=torch.int64)
+        short, masks = torch.empty(3, dtype=torch.int64), torch.zeros(3, 2, dtype=torch.int64)
         with pytest.raises(ValueError, match="splat_starts must have size 4 on axis 0, got 3"):
-            native.module.tile_lists_count(*inputs, starts, masks, 1)
+            native.module.tile_lists_count(*inputs, short, masks, 1)
         starts, splats = torch.empty(10, dtype=torch.int64), torch.empty(5, dtype=torch.int32)
         wrong = torch.tensor([0, 3, 1, 5])
         with pytest.raises(ValueError, match="splat_starts must not decrease"):

@@ -10,7 +10,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from diorama.bench.case import Case, Work
-from diorama.ops.rasterize import Rasterized, rasterize, rasterize_reference
+from diorama.ops.rasterize import rasterize, rasterize_reference
+from diorama.ops.rasterized import Rasterized
 from diorama.ops.tile_lists import TileLists, tile_lists
 
 # Operations per pixel that is drawn to with three channels: forward 5 for log2 alpha, 14 for alpha,

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
-from jaxtyping import Float, Int32
+from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from diorama import native
 from diorama.ops.once import once_differentiable
+from diorama.ops.rasterized import Rasterized, SplatSums
 from diorama.ops.tile_lists import TILE_SIZE, TileLists
 
 MIN_ALPHA = 1 / 255
@@ -29,47 +30,6 @@ Gradients = Literal["exact", "faithful"]
 LARGE_TABLE = 2**22
 """Pairs of a pixel and a Gaussian from which on the reference computes its tables twice, once for
 each direction, instead of keeping those of all tiles."""
-
-
-@dataclass(frozen=True)
-class Rasterized:
-    """What the pixels of an image show; only `image` and `alpha` have gradients."""
-
-    image: Float[Tensor, "H W C"]
-    alpha: Float[Tensor, "H W"]
-    """One minus the transmittance that is left for the background."""
-    count: Int32[Tensor, "H W"]
-    """How many Gaussians were drawn to the pixel."""
-    median_splat: Int32[Tensor, "H W"]
-    """The Gaussian behind which at most half gets through; -1 if there is none."""
-
-
-@dataclass(frozen=True)
-class SplatSums:
-    """What the backward pass finds out about each Gaussian for whoever controls their density.
-
-    The backward pass overwrites the tensors. A pixel's gradient is the part of dL/dcenter, in
-    pixels, that came through this pixel.
-    """
-
-    gradient_norms: Float[Tensor, " N"]
-    """Sum over pixels of the length of the pixel's gradient."""
-    abs_gradients: Float[Tensor, "N 2"]
-    """Sum over pixels of the absolute values of the gradient's components."""
-    pixels: Int32[Tensor, " N"]
-    """Number of pixels that the Gaussian was drawn to."""
-    pixel_gradients: Float[Tensor, "H W 2"] | None = None
-    """The same components summed over Gaussians, for each pixel, if wanted."""
-
-    @staticmethod
-    def zeros(like: Float[Tensor, "N 2"], image_size: tuple[int, int] | None = None) -> "SplatSums":
-        """For Gaussians with these centers; with `pixel_gradients` if given (height, width)."""
-        return SplatSums(
-            like.new_zeros(len(like)),
-            like.new_zeros(len(like), 2),
-            like.new_zeros(len(like), dtype=torch.int32),
-            None if image_size is None else like.new_zeros(*image_size, 2),
-        )
 
 
 def rasterize_reference(

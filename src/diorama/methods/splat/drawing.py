@@ -13,7 +13,8 @@ from diorama.methods.splat.gaussians import Gaussians
 from diorama.methods.splat.object_poses import seen_from_objects
 from diorama.ops.gaussian_normals import gaussian_normals
 from diorama.ops.project_gaussians import ProjectedGaussians, View, project_gaussians
-from diorama.ops.rasterize import Rasterized, SplatSums, rasterize
+from diorama.ops.rasterize import rasterize
+from diorama.ops.rasterized import Rasterized, SplatSums
 from diorama.ops.sh_colors import sh_colors
 from diorama.ops.tile_lists import TileLists, tile_lists
 

@@ -28,7 +28,7 @@ from diorama.methods.splat.schedule import active_degree, image_factor, reduced
 from diorama.model import Model, OptimizerState, RenderOutput, TrainingCallback, Watch
 from diorama.nn.pixels import psnr_of
 from diorama.nn.pose_refinement import PoseRefinement
-from diorama.ops.rasterize import SplatSums
+from diorama.ops.rasterized import SplatSums
 from diorama.splats import Splats
 
 

@@ -13,7 +13,7 @@ from diorama.methods.splat.density.adaptive import Plan
 from diorama.methods.splat.drawing import Drawn
 from diorama.methods.splat.gaussians import Gaussians
 from diorama.model import Watch
-from diorama.ops.rasterize import SplatSums
+from diorama.ops.rasterized import SplatSums
 
 PROBLEM_WINDOW = 100
 PROBLEM_FACTOR = 1.5

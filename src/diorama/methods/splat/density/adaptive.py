@@ -16,7 +16,7 @@ from diorama.methods.splat.density.samples import offsets, rotations
 from diorama.methods.splat.density.strategy import DensityStrategy, Observation
 from diorama.methods.splat.density_config import AdaptiveConfig
 from diorama.methods.splat.gaussians import Gaussians
-from diorama.ops.rasterize import SplatSums
+from diorama.ops.rasterized import SplatSums
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from diorama.methods.splat.gaussians import Gaussians
 from diorama.model import OptimizerState
-from diorama.ops.rasterize import SplatSums
+from diorama.ops.rasterized import SplatSums
 
 
 @dataclass(frozen=True)
