@@ -61,6 +61,8 @@ class NerfactoConfig(ModelConfig):
     takes random ones for images with alpha, else the last sample's."""
     initial_density: float | None = None
     """Density at the start, per half side of the box; unset: 0.1, and 1 for objects."""
+    exposure: bool = False
+    """Learn gains of the colour channels for each training image."""
     refine_poses: bool = False
     """Correct the training cameras' poses along with the scene."""
     interlevel: float = 1.0
@@ -72,7 +74,7 @@ class NerfactoConfig(ModelConfig):
     """There is nothing where fewer training cameras than this look; 0 asks none."""
     point_loss: float = 0.0
     """Weight of the loss on rays to sparse points, where the data set says who saw them; it falls
-    to a hundredth until training ends."""
+    to a tenth until training ends."""
     point_rays: int = 128
     """Rays to sparse points in a batch."""
     gradient_scaling: bool = False

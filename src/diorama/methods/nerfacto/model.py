@@ -20,6 +20,7 @@ from diorama.methods.nerfacto.samples import RaySamples
 from diorama.methods.nerfacto.settings import NerfactoSettings
 from diorama.model import Model, RenderOutput
 from diorama.nn.appearance import Appearance
+from diorama.nn.exposure import ExposureGains
 from diorama.nn.hash_grid import HashGrid
 from diorama.nn.pixels import blended_over, mean_squared_error, psnr_of, weighted_mean
 from diorama.nn.pose_refinement import PoseRefinement
@@ -27,7 +28,7 @@ from diorama.nn.radiance_field import RadianceField
 from diorama.nn.seen_space import SeenSpace
 from diorama.ops.composite import composite_dense
 
-POINT_LOSS_FALL = 0.01
+POINT_LOSS_FALL = 0.1
 """Points say roughly where matter is; what it looks like exactly, pixels know better."""
 
 
@@ -55,6 +56,8 @@ class NerfactoModel(Model):
         num_images = len(scene.frames)
         self.appearance = Appearance(num_images, size, scene.splits["train"]) if size else None
         self.poses = PoseRefinement(num_images) if config.refine_poses else None
+        train = scene.splits["train"]
+        self.exposure = ExposureGains(num_images, train) if config.exposure else None
         self.points = PointRays(scene) if config.point_loss > 0 else None
         self.reinitialize(torch.Generator().manual_seed(int(torch.randint(2**62, ()))))
 
@@ -66,6 +69,8 @@ class NerfactoModel(Model):
             self.appearance.initialize()
         if self.poses is not None:
             self.poses.initialize()
+        if self.exposure is not None:
+            self.exposure.initialize()
 
     @property
     def background(self) -> Float[Tensor, "3"]:
@@ -73,7 +78,7 @@ class NerfactoModel(Model):
         return self.field.grid.table.new_tensor(self.settings.background or (1.0, 1.0, 1.0))
 
     def get_param_groups(self) -> dict[str, list[nn.Parameter]]:
-        parts = (self.field, self.sampler, self.appearance)
+        parts = (self.field, self.sampler, self.appearance, self.exposure)
         parameters = {
             name: parameter
             for part in parts
@@ -108,7 +113,10 @@ class NerfactoModel(Model):
         if self.settings.is_random:
             background = torch.rand(len(rays), 3, generator=generator, device=rgb.device)
         seen = over_background(ray, rgb, None if self.is_last_sample else background)
-        outputs = {"target": blended_over(batch.pixels, background[:num]), "rgb": seen[:num]}
+        seen = seen[:num]
+        if self.exposure is not None:
+            seen = self.exposure(seen, batch.image_index)
+        outputs = {"target": blended_over(batch.pixels, background[:num]), "rgb": seen}
         if distances is not None:
             fading = POINT_LOSS_FALL ** (step / self.max_steps)
             loss = point_loss(samples[num:], ray.weights[num:], distances, step)

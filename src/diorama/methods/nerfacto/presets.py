@@ -22,6 +22,7 @@ def nerfacto() -> TrainerConfig:
             anneal_steps=500,
             appearance_size=0,
             gradient_scaling=True,
+            exposure=True,
             min_views=2,
             point_loss=0.02,
             background="random",
