@@ -198,10 +198,10 @@ class _Settings:
     sums: SplatSums | None
 
     @property
-    def lists(self) -> tuple[Tensor, Tensor, Tensor, Tensor, int, int, float]:
+    def lists(self) -> list[Any]:
         t = self.tiles
         indices = t.starts, t.splats, t.slots, t.splat_starts
-        return *indices, self.width, self.height, self.max_alpha
+        return [*indices, self.width, self.height, self.max_alpha]
 
 
 class _Rasterize(torch.autograd.Function):
@@ -217,7 +217,7 @@ class _Rasterize(torch.autograd.Function):
         background: Tensor,
         settings: _Settings,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        splats = [
+        splats: list[Any] = [
             t.detach().contiguous() for t in (centers, conics, opacities, features, background)
         ]
         size = settings.height, settings.width
@@ -225,17 +225,9 @@ class _Rasterize(torch.autograd.Function):
         transmittance = image.new_empty(size)
         counts, medians, stops = (torch.empty(size, dtype=torch.int32) for _ in range(3))
         prepared = image.new_empty(len(centers), native.module.RASTER_PREPARED_NUMBERS)
-        native.module.rasterize_forward(
-            *splats,
-            *settings.lists,
-            image,
-            transmittance,
-            counts,
-            medians,
-            stops,
-            prepared,
-            native.num_threads(),
-        )
+        results = [image, transmittance, counts, medians, stops, prepared]
+        arguments: list[Any] = [*splats, *settings.lists, *results, native.num_threads()]
+        native.module.rasterize_forward(*arguments)
         ctx.save_for_backward(*splats, transmittance, stops, prepared)
         ctx.settings = settings
         ctx.set_materialize_grads(False)
@@ -253,15 +245,15 @@ class _Rasterize(torch.autograd.Function):
             torch.empty_like(t) if is_needed else None
             for t, is_needed in zip(splats, ctx.needs_input_grad[:5], strict=True)
         ]
-        if grad_image is None:
-            grad_image = transmittance.new_zeros(*transmittance.shape, splats[3].shape[1])
+        if grad_image is None:  # only alpha was looked at
+            grad_image = torch.zeros(*transmittance.shape, splats[3].shape[1]).to(transmittance)
         s = settings.sums
         sums = (
             (None,) * 4
             if s is None
             else (s.gradient_norms, s.abs_gradients, s.pixels, s.pixel_gradients)
         )
-        native.module.rasterize_backward(
+        arguments: list[Any] = [
             *splats,
             *settings.lists,
             settings.is_faithful,
@@ -273,5 +265,6 @@ class _Rasterize(torch.autograd.Function):
             *wanted,
             *sums,
             native.num_threads(),
-        )
+        ]
+        native.module.rasterize_backward(*arguments)
         return *wanted, None

@@ -12,6 +12,7 @@ is in no list. Tiles are numbered row by row; those at the right and lower edge 
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int32, Int64
@@ -139,16 +140,19 @@ def tile_lists(
     splats = centers, conics, opacities, half_extents, depths
     if not native.serves(*splats):
         return tile_lists_reference(*splats, width, height)
-    inputs = *(t.contiguous() for t in splats), width, height
+    inputs: list[Any] = [*(t.contiguous() for t in splats), width, height]
     threads = native.num_threads()
     splat_starts = torch.empty(len(centers) + 1, dtype=torch.int64)
     masks = torch.empty(len(centers), 2, dtype=torch.int64)
-    native.module.tile_lists_count(*inputs, splat_starts, masks, threads)
+    # One list each: type checkers cannot match an unpacked part of the arguments.
+    arguments = [*inputs, splat_starts, masks, threads]
+    native.module.tile_lists_count(*arguments)
     num_pairs = int(splat_starts[-1])
     if num_pairs > MAX_PAIRS:
         raise ValueError(f"half_extents are too large: {num_pairs} pairs of tile and Gaussian")
     num_tiles = math.ceil(width / TILE_SIZE) * math.ceil(height / TILE_SIZE)
     starts = torch.empty(num_tiles + 1, dtype=torch.int64)
     indices, slots = torch.empty(2, num_pairs, dtype=torch.int32).unbind()
-    native.module.tile_lists_fill(*inputs, splat_starts, masks, starts, indices, slots, threads)
+    arguments = [*inputs, splat_starts, masks, starts, indices, slots, threads]
+    native.module.tile_lists_fill(*arguments)
     return TileLists(starts, indices, slots, splat_starts)
