@@ -33,7 +33,10 @@ void undraw_tile(const RasterScene<T>& scene, const RasterCotangents<T>& in, int
     undrawn.find_cells(batch, end - first, first);
     for (int64_t place = end - 1; place >= first; --place) {
       // The row will be somewhere in memory: have it fetched before it is written.
-      if (place >= kAhead) __builtin_prefetch(row(place - kAhead), 1);
+      if (place >= kAhead) {
+        __builtin_prefetch(row(place - kAhead), 1);
+        __builtin_prefetch(row(place - kAhead) + row_length - 1, 1);
+      }
       undrawn.undraw(batch, place - first, static_cast<SignedBits<T>>(place), row(place));
     }
     end = first;

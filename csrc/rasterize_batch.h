@@ -84,7 +84,7 @@ template <class T>
 inline constexpr TileGeometry<T> kGeometry;
 
 // A Gaussian in the coordinates of a tile: u = u0 + across x + shear y, e = e0 + down y.
-// Either one number each or a vector, for many Gaussians or for many pixels.
+// Numbers (V = T) are one Gaussian, to be met by many pixels; vectors are one in each lane.
 //
 // Forward and backward must agree to the bit on which pixels are drawn to; so both come here, and
 // the order of operations leaves the compiler no choice where to fuse them.
@@ -107,17 +107,9 @@ struct LocalSplat {
   // as near to 0 as they come there.
   Vec<T> bound(Vec<T> x, Vec<T> y) const {
     constexpr T kReach = T(kCellSide - 1) / 2;
-    const Vec<T> du = absolute<T>(u(x, y)) - kReach * (across + absolute_of(shear));
+    const Vec<T> du = absolute<T>(u(x, y)) - kReach * (across + absolute<T>(shear));
     const Vec<T> de = absolute<T>(e(y)) - kReach * down;
     return log2_alpha(log2_opacity, maximum<T>(du, Vec<T>{}), maximum<T>(de, Vec<T>{}));
-  }
-
- private:
-  static V absolute_of(V v) {
-    if constexpr (std::is_same_v<V, T>)
-      return std::abs(v);
-    else
-      return absolute<T>(v);
   }
 };
 

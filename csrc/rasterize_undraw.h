@@ -24,10 +24,10 @@ struct UndrawnTile {
   TilePixels<T> transmittance, behind;
   TilePixels<Int> stop;
   Int last_stops[kCells] = {};  // The largest of a cell's.
-  alignas(64) Int cells[kBatch];
   int64_t last_stop = 0;
-  std::vector<T> grads;  // Channels x pixels.
-  std::vector<T> pixel_sums;
+  alignas(64) Int cells[kBatch];  // Of each Gaussian of the batch, as bits.
+  std::vector<T> grads;           // Channels x pixels.
+  std::vector<T> pixel_sums;      // 2 x pixels.
   std::vector<Vec<T>> workspace;
   int64_t num_channels;
   T max_alpha;
@@ -98,14 +98,12 @@ struct UndrawnTile {
       std::fill_n(row, Row::length(num_channels), T(0));
       return;
     }
-    const LocalSplat<T, T> s = batch.one(j);
     PairSums<T, kChannels, kExtras> sums(workspace.data(), num_channels);
-    // The compiler cannot know that pixels which are stored are none of these.
-    const Pixels pixels{s, place, max_alpha, is_faithful, grads.data()};
+    const Sweep sweep{batch.one(j), place, max_alpha, is_faithful, grads.data()};
     for (; left; left &= left - 1) {
       const int cell = std::countr_zero(left);
       for (int lane = 0; lane < kCellPixels; lane += kLanes<T>)
-        undraw_part(pixels, batch, j, cell, lane, sums);
+        undraw_part(sweep, batch, j, cell, lane, sums);
     }
     sums.finish(row, num_channels);
   }
@@ -121,7 +119,9 @@ struct UndrawnTile {
   }
 
  private:
-  struct Pixels {
+  // What stays the same while a Gaussian visits its cells. A copy, because for all that the
+  // compiler knows the pixels that are stored might be these.
+  struct Sweep {
     LocalSplat<T, T> splat;
     Int place;
     T max_alpha;
@@ -129,25 +129,24 @@ struct UndrawnTile {
     const T* grads;
   };
 
-  [[gnu::always_inline]] inline void undraw_part(const Pixels& now,
+  [[gnu::always_inline]] inline void undraw_part(const Sweep& sweep,
                                                  const Batch<T, kChannels>& batch, int64_t j,
                                                  int cell, int lane,
                                                  PairSums<T, kChannels, kExtras>& sums) {
-    const LocalSplat<T, T>& s = now.splat;
+    const LocalSplat<T, T>& s = sweep.splat;
     const Vec<T> x = load(kGeometry<T>.x[cell % kCellsAcross] + lane);
     const Vec<T> y = load(kGeometry<T>.y[cell / kCellsAcross] + lane);
     const Vec<T> u = s.u(x, y), e = s.e(y);
     const Vec<T> log2_alpha = s.log2_alpha(s.log2_opacity, u, e);
     const Mask<T> is_drawn = is_at_least<T>(log2_alpha, broadcast(kFaintest<T>)) &
-                             is_less<T>(broadcast(now.place), load(stop.cells[cell] + lane));
-
+                             is_less<T>(broadcast(sweep.place), load(stop.cells[cell] + lane));
     const Vec<T> free = select<T>(is_drawn, exp2_normal<T>(log2_alpha), Vec<T>{});
-    const Vec<T> alpha = minimum<T>(free, broadcast(now.max_alpha));
+    const Vec<T> alpha = minimum<T>(free, broadcast(sweep.max_alpha));
 
     const Vec<T> front = load(transmittance.cells[cell] + lane) * reciprocal<T>(T(1) - alpha);
     const Vec<T> weight = alpha * front;
     Vec<T> value{};
-    const T* grad = now.grads + cell * kCellPixels + lane;
+    const T* grad = sweep.grads + cell * kCellPixels + lane;
     const int64_t channels = kChannels == kAnyChannels ? num_channels : kChannels;
     for (int64_t c = 0; c < channels; ++c) {
       const Vec<T> g = load(grad + c * kTilePixels);
@@ -160,8 +159,8 @@ struct UndrawnTile {
     store(behind.cells[cell] + lane, rest + alpha * more);
 
     // Where alpha was cut it does not depend on the Gaussian.
-    const Mask<T> is_cut = is_less<T>(broadcast(now.max_alpha), free);
-    const Vec<T> through = now.is_faithful ? free * front : Vec<T>{};
+    const Mask<T> is_cut = is_less<T>(broadcast(sweep.max_alpha), free);
+    const Vec<T> through = sweep.is_faithful ? free * front : Vec<T>{};
     const Vec<T> h = select<T>(is_cut, through, weight) * more;
     const Vec<T> hu = h * u, he = h * e;
     sums.add_moments(h, hu, he, u, e);

@@ -51,7 +51,7 @@ class SyntheticSplats:
 
 
 def synthetic_splats(
-    count: int, width: int, height: int, size: float = 3.2, seed: int = 0
+    count: int, width: int, height: int, size: float = 2.5, seed: int = 0
 ) -> SyntheticSplats:
     """Log-normal sizes of this median (pixels), a few times as long as wide, most of them faint."""
     generator = torch.Generator().manual_seed(seed)
@@ -68,7 +68,7 @@ def synthetic_splats(
     xx, yy = cos**2 * long + sin**2 * short, sin**2 * long + cos**2 * short
     xy = cos * sin * (long - short)
     conics = torch.stack([yy, -xy, xx], dim=1) / (long * short)[:, None]
-    opacities = (1.5 * normal(count) - 1.5).sigmoid()
+    opacities = (1.5 * normal(count) - 0.5).sigmoid()
     reach = (2 * (255 * opacities).log()).clamp(min=0).sqrt()
     half_extents = reach[:, None] * torch.stack([xx, yy], dim=1).sqrt()
     depths = 1 + torch.rand(count, generator=generator)
