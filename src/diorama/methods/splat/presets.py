@@ -31,7 +31,7 @@ def splat_fast() -> TrainerConfig:
             downscale_every=250,
             sh_every=500,
             density="mcmc",
-            mcmc=McmcConfig(start=200, stop=5500, every=100),
+            mcmc=McmcConfig(start=200, stop=5500, every=100, budget_curve=True),
             init_opacity=0.5,
             init_scale=0.5,
             opacity_loss=0.001,
