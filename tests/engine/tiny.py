@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from diorama.cameras import Cameras, Similarity
 from diorama.config import DataConfig, LogConfig, ModelConfig, OptimConfig, TrainerConfig
+from diorama.data.image_store import has_loss_mask, load_loss_mask
 from diorama.data.scene import Frame, Scene, SceneBounds
 from diorama.engine.trainer import Trainer
 from diorama.model import Model, RenderOutput, TrainingCallback
@@ -107,7 +108,9 @@ class TinyData:
         return camera, (255 * rgba).round().to(torch.uint8)
 
     def eval_weights(self, split: str, k: int) -> Tensor | None:
-        return None
+        index = self.eval_indices(split)[k]
+        has_mask = has_loss_mask(self.scene, index)
+        return load_loss_mask(self.scene, index) if has_mask else None
 
     def state_dict(self) -> dict[str, Any]:
         return {"num_rays": self.num_rays, "drawn": self.drawn}

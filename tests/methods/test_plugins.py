@@ -65,8 +65,9 @@ def diorama(*arguments: str, site: Path) -> subprocess.CompletedProcess[str]:
 def test_installed_plug_in_is_listed(site: Path):
     listed = diorama("methods", site=site)
     assert listed.returncode == 0, listed.stderr
-    assert "panorama    plug-in of diorama-panorama\n" in listed.stdout
-    assert "nerf-small  NeRF" in listed.stdout
+    lines = [" ".join(line.split()) for line in listed.stdout.splitlines()]
+    assert "panorama plug-in of diorama-panorama" in lines
+    assert any(line.startswith("nerf-small NeRF") for line in lines)
 
 
 def test_installed_plug_in_goes_through_every_verb(
