@@ -47,8 +47,9 @@ def rasterize_reference(
 ) -> Rasterized:
     """The module's formulas in torch, tile by tile through tables of pixels x Gaussians."""
     if sums is not None:
-        for tensor in (sums.gradient_norms, sums.abs_gradients, sums.pixels):
-            tensor.zero_()
+        for tensor in sums.tensors:
+            if tensor is not None:
+                tensor.zero_()
     splats = tiles.splats.long()
     lengths = tiles.starts.diff().tolist()
     pairs = torch.cat([centers, conics, opacities[:, None], features], dim=1)[splats]
@@ -247,12 +248,7 @@ class _Rasterize(torch.autograd.Function):
         ]
         if grad_image is None:  # only alpha was looked at
             grad_image = torch.zeros(*transmittance.shape, splats[3].shape[1]).to(transmittance)
-        s = settings.sums
-        sums = (
-            (None,) * 4
-            if s is None
-            else (s.gradient_norms, s.abs_gradients, s.pixels, s.pixel_gradients)
-        )
+        sums = (None,) * 4 if settings.sums is None else settings.sums.tensors
         arguments: list[Any] = [
             *splats,
             *settings.lists,

@@ -38,6 +38,11 @@ class SplatSums:
     pixel_gradients: Float[Tensor, "H W 2"] | None = None
     """The same components summed over Gaussians, for each pixel, if wanted."""
 
+    @property
+    def tensors(self) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """All of them, in the order of the fields."""
+        return self.gradient_norms, self.abs_gradients, self.pixels, self.pixel_gradients
+
     @staticmethod
     def zeros(like: Float[Tensor, "N 2"], image_size: tuple[int, int] | None = None) -> "SplatSums":
         """For Gaussians with these centers; with `pixel_gradients` if given (height, width)."""
