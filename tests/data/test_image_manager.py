@@ -68,13 +68,14 @@ def test_distorted_images_are_seen_through_an_ideal_lens(scene):
     torch.testing.assert_close(batch.rgba[int(v), int(u)].float(), original, atol=40.0, rtol=0)
 
 
-def test_fisheyes_keep_their_field_and_mask_what_has_no_source(scene):
+def test_fisheyes_become_ideal_ones_of_the_same_focal_length(scene):
     distortion = torch.zeros(len(scene.frames), 9)
     distortion[:, 0] = -0.2
     model = torch.full_like(scene.cameras.model, int(CameraModel.FISHEYE))
     round_ = replace(scene, cameras=replace(scene.cameras, distortion=distortion, model=model))
     batch = load_image(round_, 0)
     assert int(batch.camera.model[0]) == int(CameraModel.FISHEYE)
+    assert not batch.camera.distortion.any()
     torch.testing.assert_close(batch.camera.intrinsics, scene.cameras.intrinsics[:1])
 
 

@@ -17,6 +17,7 @@ from diorama.data.load import load_scene
 from diorama.engine.load_run import load_run
 from diorama.engine.optimizers import Optimizers, optimizers_of
 from diorama.engine.pipeline import Pipeline
+from diorama.errors import UserError
 from diorama.methods.registry import method_config
 from diorama.ops.rasterize import rasterize
 from diorama.scenes.locate import data_folder
@@ -77,6 +78,8 @@ class SplatTraining:
     def _take_over(self, run: Path) -> None:
         state = load_run(run, "cpu").model.state_dict()
         own = {name: value for name, value in state.items() if name.startswith("gaussians.")}
+        if not own:
+            raise UserError(f"{run}: its method has no Gaussians; name a run of a splat method.")
         self.model.adopt_shapes(own)
         self.model.load_state_dict(own, strict=False)
         self.model.density.clear()
