@@ -160,6 +160,17 @@ def test_a_time_budget_fixes_the_steps_once_and_ends_the_schedule(tmp_path):
     assert checkpoint.plain["planned_steps"] == checkpoint.step == metrics["step"]
 
 
+def test_making_the_model_counts_as_training_time(tmp_path, monkeypatch):
+    build = Trainer._build
+
+    def slow_build(trainer: Trainer):
+        time.sleep(0.5)
+        return build(trainer)
+
+    monkeypatch.setattr(Trainer, "_build", slow_build)
+    assert read_metrics(train(tmp_path, max_steps=2))["training_seconds"] > 0.5
+
+
 def test_a_planned_run_resumes_to_its_plan(tmp_path):
     run = train(tmp_path, max_minutes=1.5 / 60, max_steps=1_000_000, model={"sleep": 0.004})
     planned = read_metrics(run)["step"]

@@ -22,13 +22,13 @@ class SplatConfig(ModelConfig):
 
     max_gaussians: int = 1_000_000
     """No more Gaussians than this, ever."""
-    init: Literal["auto", "points", "file", "hull", "random"] = "auto"
+    init: Literal["auto", "points", "file", "hull", "sweep", "random"] = "auto"
     """Where Gaussians begin: the data set's sparse points, a file, the hull of the objects'
-    masks, or random places in the scene's box; auto takes the first that the data allows."""
+    masks, where neighbouring images agree, or random places; auto takes what the data allows."""
     init_file: Path | None = None
     """With init file: a trained scene (.ply, .splat, .spz, .glb, .parquet) or a point cloud."""
     init_count: int = 100_000
-    """Gaussians to begin with where they are drawn at random (hull, random), and at most as many
+    """Gaussians to begin with where there are no points (hull, sweep, random), and at most as many
     of the points."""
     init_opacity: float = 0.1
     """Opacity of the first Gaussians."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first Gaussians: from points, from a file, from the objects' masks, or at random."""
+"""The first Gaussians: from points, from a file, from the images themselves, or at random."""
 
 import math
 
@@ -11,12 +11,15 @@ from torch import Tensor
 from diorama.data.scene import Scene
 from diorama.errors import UserError
 from diorama.methods.splat.config import SplatConfig
+from diorama.methods.splat.plane_sweep import sweep_points
 from diorama.methods.splat.visual_hull import hull_points
 from diorama.splats import Splats
 from diorama.splats.points import read_points_or_splats
 from diorama.splats.transform import transform_splats
 
 SH_CONSTANT = 0.28209479177387814
+MIN_SWEPT = 500
+"""Fewer points that the photographs agree on are worse than random ones."""
 SMALLEST = 1e-7
 """Standard deviations begin no smaller than this."""
 
@@ -39,6 +42,8 @@ def initial_splats(config: SplatConfig, scene: Scene, generator: torch.Generator
         xyz, rgb = scene.points.xyz, scene.points.rgb.float() / 255
     elif kind == "hull":
         xyz, rgb = hull_points(scene, config.init_count, generator)
+    elif kind == "sweep":
+        xyz, rgb = _swept(scene, config, generator)
     else:
         xyz, rgb = random_points(scene, config.init_count, generator)
     limit = min(config.max_gaussians, config.init_count) - config.sphere_points
@@ -57,12 +62,26 @@ def _kind(config: SplatConfig, scene: Scene) -> str:
             return "file"
         if scene.points is not None and len(scene.points) >= 4:
             return "points"
-        return "hull" if scene.has_alpha and scene.kind == "object" else "random"
+        return "hull" if scene.has_alpha and scene.kind == "object" else "sweep"
     if config.init == "points" and scene.points is None:
         raise UserError(f"{scene.root}: it has no sparse points; use --model.init random.")
     if config.init == "hull" and not scene.has_alpha:
         raise UserError(f"{scene.root}: its images have no alpha; use --model.init random.")
     return config.init
+
+
+def _swept(
+    scene: Scene, config: SplatConfig, generator: torch.Generator
+) -> tuple[Float[Tensor, "N 3"], Float[Tensor, "N 3"]]:
+    """Points where the photographs agree, or random ones where too few do."""
+    xyz, rgb = sweep_points(scene, config.init_count, generator)
+    if len(xyz) >= min(MIN_SWEPT, config.init_count):
+        return xyz, rgb
+    if config.init == "sweep":
+        raise UserError(
+            f"{scene.root}: its images agree on only {len(xyz)} points; use --model.init random."
+        )
+    return random_points(scene, config.init_count, generator)
 
 
 def random_points(
