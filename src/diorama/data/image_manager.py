@@ -5,12 +5,10 @@ Images are seen again without distortion (`straight_camera`): methods that draw 
 cannot follow a bent ray.
 """
 
-import hashlib
 import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from jaxtyping import Float, UInt8
@@ -20,6 +18,7 @@ from diorama.cameras import CameraModel, Cameras, resample_image, resample_neare
 from diorama.cameras.straight import is_straight, straight_camera
 from diorama.config import ImageDataConfig
 from diorama.data.image_store import GIGABYTE, has_loss_mask, load_depth, load_loss_mask, load_rgba
+from diorama.data.manager import SceneManager, mixed_seed
 from diorama.data.scene import Scene
 from diorama.errors import UserError
 
@@ -56,7 +55,7 @@ class ImageBatch:
         )
 
 
-class ImageDataManager:
+class ImageDataManager(SceneManager):
     """One image per step; which one is a function of (seed, step) and nothing else.
 
     Decoded images stay in a cache of `cache_gb`; while one is in use, a thread decodes the next.
@@ -69,12 +68,8 @@ class ImageDataManager:
         seed: int = 0,
         device: torch.device | str = "cpu",
     ):
-        _check(config, scene)
-        self.config = config
-        self.scene = scene
-        self.seed = seed
-        self.device = torch.device(device)
-        self.num_rays = 0
+        super().__init__(config, scene, seed, device)
+        _refuse_panoramas(scene)
         self._train = scene.splits["train"]
         self._cache = _ImageCache(scene, int(config.cache_gb * GIGABYTE))
 
@@ -93,18 +88,12 @@ class ImageDataManager:
     def image_at(self, step: int) -> int:
         """Index of the frame that a step trains on."""
         turn, place = divmod(step, len(self._train))
-        generator = torch.Generator().manual_seed(_seed_of(self.seed, turn))
+        generator = torch.Generator().manual_seed(mixed_seed("images", self.seed, turn))
         order = torch.randperm(len(self._train), generator=generator)
         return self._train[int(order[place])]
 
     def restart(self) -> None:
         """Nothing to forget: images depend on the step alone."""
-
-    def eval_indices(self, split: str) -> tuple[int, ...]:
-        """Frame indices of a split."""
-        if split not in self.scene.splits:
-            raise ValueError(f"split must be one of {', '.join(self.scene.splits)}, got {split}")
-        return self.scene.splits[split]
 
     def eval_image(self, split: str, k: int) -> tuple[Cameras, UInt8[Tensor, "H W 4"]]:
         """Camera and picture of the k-th image of a split, both without distortion."""
@@ -114,15 +103,6 @@ class ImageDataManager:
     def eval_weights(self, split: str, k: int) -> UInt8[Tensor, "H W"] | None:
         """Loss mask of the k-th image of a split; None: all pixels count."""
         return self._cache.get(self.eval_indices(split)[k]).weights
-
-    def state_dict(self) -> dict[str, Any]:
-        """What a batch depends on beside the step."""
-        return {"seed": self.seed}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on as the manager that wrote this state; the data set must be the same."""
-        if int(state["seed"]) != self.seed:
-            raise ValueError(f"the state is of seed {state['seed']}, this manager of {self.seed}")
 
 
 class _ImageCache:
@@ -178,20 +158,7 @@ def load_image(scene: Scene, index: int) -> ImageBatch:
     return ImageBatch(straight, index, rgba, weights, depth)
 
 
-def _seed_of(seed: int, turn: int) -> int:
-    """A well-mixed seed; neighbouring rounds and seeds give unrelated orders."""
-    digest = hashlib.blake2b(f"images {seed} {turn}".encode(), digest_size=4).digest()
-    return int.from_bytes(digest, "little")
-
-
-def _check(config: ImageDataConfig, scene: Scene) -> None:
-    if not scene.splits["train"]:
-        raise UserError(
-            f"{scene.root}: no image is left for training;"
-            " change --data.split or --data.eval-every."
-        )
-    if not config.cache_gb > 0:
-        raise UserError(f"--data.cache-gb must be above 0, got {config.cache_gb}.")
+def _refuse_panoramas(scene: Scene) -> None:
     if bool((scene.cameras.model == int(CameraModel.EQUIRECTANGULAR)).any()):
         raise UserError(
             f"{scene.root}: it has panoramas, which this method cannot draw; cut them into"

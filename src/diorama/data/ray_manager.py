@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training rays with the pixels they must match, drawn anew from the step number each time."""
 
-import hashlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,7 @@ from torch import Tensor
 from diorama.cameras import Cameras, Rays
 from diorama.config import RayDataConfig
 from diorama.data.image_store import GIGABYTE, ImageStore
+from diorama.data.manager import SceneManager, mixed_seed
 from diorama.data.resident_window import ResidentWindow
 from diorama.data.scene import Scene
 from diorama.errors import UserError
@@ -48,7 +48,7 @@ class RayBatch:
         )
 
 
-class RayDataManager:
+class RayDataManager(SceneManager):
     """Batches of random pixels; a batch is a function of (seed, step, num_rays) and nothing else.
 
     Each training image is equally likely, and so is each pixel within it. Pixels that a mask
@@ -64,24 +64,22 @@ class RayDataManager:
         seed: int = 0,
         device: torch.device | str = "cpu",
     ):
-        _check(config, scene)
+        super().__init__(config, scene, seed, device)
+        _check(config)
         self.config = config
-        self.scene = scene
-        self.seed = seed
-        self.device = torch.device(device)
         self.num_rays = config.rays
         cache = int(config.cache_gb * GIGABYTE)
         train = scene.splits["train"]
-        self._window = ResidentWindow(scene, train, cache, _seed_of(seed, "order"))
+        self._window = ResidentWindow(scene, train, cache, mixed_seed("rays", seed, "order"))
         if not self._window.holds_all:
             share = int(cache * _WINDOW_SHARE)
-            self._window = ResidentWindow(scene, train, share, _seed_of(seed, "order"))
+            self._window = ResidentWindow(scene, train, share, mixed_seed("rays", seed, "order"))
         self.store = ImageStore(scene, max(0, cache - self._window.reserved_bytes) / GIGABYTE)
 
     def next_train(self, step: int) -> RayBatch:
         """The batch of a step, `num_rays` long."""
         self._window.advance(step)
-        generator = torch.Generator().manual_seed(_seed_of(self.seed, step))
+        generator = torch.Generator().manual_seed(mixed_seed("rays", self.seed, step))
         slots = self._draw_slots(generator)
         image_index = self._window.image_of_slot[slots]
         size = self.scene.cameras.size[image_index]
@@ -115,12 +113,6 @@ class RayDataManager:
         half = (size // 2 * self.config.precrop_fraction).long()
         return size // 2 - half, (2 * half).clamp(min=1)
 
-    def eval_indices(self, split: str) -> tuple[int, ...]:
-        """Frame indices of a split."""
-        if split not in self.scene.splits:
-            raise ValueError(f"split must be one of {', '.join(self.scene.splits)}, got {split}")
-        return self.scene.splits[split]
-
     def eval_image(self, split: str, k: int) -> tuple[Cameras, UInt8[Tensor, "H W 4"]]:
         """Camera and picture of the k-th image of a split."""
         index = self.eval_indices(split)[k]
@@ -132,29 +124,15 @@ class RayDataManager:
 
     def state_dict(self) -> dict[str, Any]:
         """What a batch depends on beside the step."""
-        return {"seed": self.seed, "num_rays": self.num_rays}
+        return super().state_dict() | {"num_rays": self.num_rays}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on as the manager that wrote this state; the data set must be the same."""
-        if int(state["seed"]) != self.seed:
-            raise ValueError(f"the state is of seed {state['seed']}, this manager of {self.seed}")
+        super().load_state_dict(state)
         self.num_rays = int(state["num_rays"])
 
 
-def _seed_of(seed: int, what: int | str) -> int:
-    """A well-mixed seed; neighbouring steps and seeds give unrelated streams."""
-    digest = hashlib.blake2b(f"rays {seed} {what}".encode(), digest_size=4).digest()
-    return int.from_bytes(digest, "little")
-
-
-def _check(config: RayDataConfig, scene: Scene) -> None:
-    if not scene.splits["train"]:
-        raise UserError(
-            f"{scene.root}: no image is left for training;"
-            " change --data.split or --data.eval-every."
-        )
-    if not config.cache_gb > 0:
-        raise UserError(f"--data.cache-gb must be above 0, got {config.cache_gb}.")
+def _check(config: RayDataConfig) -> None:
     if config.rays < 1:
         raise UserError(f"--data.rays must be at least 1, got {config.rays}.")
     if not 0 < config.precrop_fraction <= 1:

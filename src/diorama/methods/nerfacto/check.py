@@ -4,16 +4,9 @@
 from diorama.config.limits import check_limits
 from diorama.errors import UserError
 from diorama.methods.nerfacto.config import NerfactoConfig
+from diorama.nn.radiance_field_check import check_radiance_field
 
 LIMITS = {
-    "levels": (1, 32),
-    "log2_table": (4, 26),
-    "base_resolution": (2, 1 << 16),
-    "max_resolution": (2, 1 << 20),
-    "width": (1, 256),
-    "color_layers": (1, 7),
-    "sh_bands": (1, 5),
-    "appearance_size": (0, 256),
     "samples": (1, 1 << 16),
     "proposal_levels": (1, 32),
     "proposal_log2_table": (4, 26),
@@ -30,20 +23,13 @@ LIMITS = {
     "distortion": (0, 1e6),
     "render_chunk": (1, 1 << 30),
 }
-FEATURES = (1, 2, 4, 8)
 MOST_SAMPLES = 1 << 16
 
 
 def check_nerfacto_config(config: NerfactoConfig) -> None:
     """Raise a `UserError` for the first option that cannot be."""
+    check_radiance_field(config)
     check_limits(config, LIMITS)
-    if config.features not in FEATURES:
-        raise UserError(f"--model.features must be 1, 2, 4 or 8, got {config.features}.")
-    if config.max_resolution < config.base_resolution:
-        raise UserError(
-            f"--model.max-resolution {config.max_resolution} must not be below "
-            f"--model.base-resolution {config.base_resolution}."
-        )
     if len(config.proposal_samples) != len(config.proposal_resolutions):
         raise UserError(
             "--model.proposal-samples and --model.proposal-resolutions must name as many networks "
