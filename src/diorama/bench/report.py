@@ -124,7 +124,7 @@ def notes(measurements: Sequence[Measurement], limits: Limits) -> list[str]:
         for number, reason in enumerate(compile_errors(measurements), start=1)
     ]
     busy = max((m.neighbours for m in measurements if m.neighbours is not None), default=0.0)
-    if busy + limits.num_threads > num_cpus() + BUSY_CPUS:
+    if busy + min(limits.num_threads, num_cpus()) > num_cpus() + BUSY_CPUS:
         told.append(
             f"Other programs kept up to {busy:.1f} of {num_cpus()} CPUs busy: times are too long, "
             "torch's more than the kernels'. Repeat this on an idle machine."
