@@ -54,7 +54,7 @@ def photographed(folder: Path, distortion: float | None) -> Scene:
         scene = replace(scene, cameras=bent(scene.cameras, distortion))
     depths = []
     for frame, camera in zip(scene.frames, scene.cameras, strict=True):
-        truth = BALLS.render(camera)
+        truth = BALLS.render(camera, supersampling=1)
         rgba = torch.cat([truth.rgb, truth.alpha[..., None]], dim=-1)
         Image.fromarray((255 * rgba).round().byte().numpy()).save(frame.image_path)
         depths.append(torch.where(truth.alpha > 0.999, truth.depth, 0.0).numpy())
