@@ -32,6 +32,8 @@ class LoadedRun:
     scene: Scene
     model: Model
     step: int
+    notes: tuple[str, ...] = ()
+    """Sentences for the user: which run was taken, what of a file was left out."""
 
     def render(self, camera: Cameras) -> RenderOutput:
         """The view of a camera given in the scene's normalised frame.
@@ -53,7 +55,9 @@ def load(run: str | Path, device: str = "auto", up: str = "-y") -> LoadedRun:
     if str(run).lower().endswith(SUFFIXES) and not Path(run).is_dir():
         return _load_splats(Path(run).absolute(), device, up)
     loaded = load_run(Path(run), device)
-    return LoadedRun(loaded.folder.path, loaded.config, loaded.scene, loaded.model, loaded.step)
+    return LoadedRun(
+        loaded.folder.path, loaded.config, loaded.scene, loaded.model, loaded.step, loaded.notes
+    )
 
 
 def _load_splats(path: Path, device: str, up: str) -> LoadedRun:
@@ -64,7 +68,8 @@ def _load_splats(path: Path, device: str, up: str) -> LoadedRun:
     splats = read_splats(path)
     scene = scene_of_splats(splats, path, up)
     model = StillSplats(splats, scene).to(choose_device(device)).eval()
-    return LoadedRun(path, dataclasses.replace(splat(), model=model.config), scene, model, 0)
+    config = dataclasses.replace(splat(), model=model.config)
+    return LoadedRun(path, config, scene, model, 0, splats.notes)
 
 
 def train(config: TrainerConfig | str, data: str | Path | None = None) -> LoadedRun:

@@ -87,6 +87,8 @@ class Model(nn.Module):
 
     max_steps: int = 1
     squeeze: float = 1.0
+    notes: tuple[str, ...] = ()
+    """Sentences for the user about how training begins."""
 
     def __init__(self, config: ModelConfig, scene: Scene):
         super().__init__()

@@ -9,10 +9,13 @@ import torch
 import diorama
 from diorama.cli.main import main
 from diorama.engine.trainer import Trainer
+from diorama.methods.splat.config import SplatConfig
+from diorama.methods.splat.model import SplatModel
 from diorama.splats import read_splats, write_splats
 from tests.cli.test_verbs import refusal
 from tests.engine.tiny import tiny_config, tiny_scene
 from tests.export.test_splats import made_splats
+from tests.splats.test_ply import ply_of_degree_4
 
 
 @pytest.fixture(scope="module")
@@ -112,3 +115,19 @@ def test_load_opens_a_file(file):
     view = run.render(run.scene.cameras[0].rescaled(0.05))
     assert view.rgb.shape == (30, 40, 3)
     assert float(view.alpha.max()) > 0.1
+
+
+def test_what_is_left_out_of_a_file_is_said(tmp_path, capsys):
+    path = tmp_path / "high.ply"
+    path.write_bytes(ply_of_degree_4())
+    said = f"{path}: its colours have harmonics beyond degree 3, which are left out."
+    small = ["--path", "orbit", "--frames", "1", "--scale", "0.05", "--no-video"]
+    main(["render", str(path), *small])
+    assert capsys.readouterr().err.splitlines() == [said]
+    main(["export", str(path), "splats", "-o", str(tmp_path / "x.spz")])
+    assert capsys.readouterr().err.splitlines() == [said]
+    main(["render", str(path), *small, "--quiet"])
+    assert capsys.readouterr().err == ""
+    assert diorama.load(path).notes == (said,)
+    config = SplatConfig(init_file=path)
+    assert SplatModel(config, tiny_scene()).notes == (said,)

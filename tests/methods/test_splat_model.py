@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The splat model: first Gaussians, losses, masks, poses, objects, monitor, refused options."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from diorama.cameras import Cameras
+from diorama.cameras import CameraModel, Cameras, Similarity
 from diorama.config import DataConfig, ImageDataConfig
 from diorama.data.image_manager import ImageBatch, ImageDataManager
 from diorama.data.load import load_scene
@@ -17,17 +18,20 @@ from diorama.errors import UserError
 from diorama.methods.registry import method_config
 from diorama.methods.splat.config import SplatConfig, SplatOptimConfig
 from diorama.methods.splat.cost import step_cost
+from diorama.methods.splat.density_config import AdaptiveConfig, DefaultConfig, McmcConfig
 from diorama.methods.splat.drawing import Style, draw
 from diorama.methods.splat.gaussians import Gaussians
 from diorama.methods.splat.initialize import initial_splats, neighbor_distance
 from diorama.methods.splat.losses import image_losses
 from diorama.methods.splat.model import SplatModel
 from diorama.methods.splat.monitor import Monitor, depth_ramp
+from diorama.methods.splat.render import render_image
 from diorama.methods.splat.schedule import active_degree, image_factor
 from diorama.methods.splat.visual_hull import is_in_hull
 from diorama.scenes import make_scene
 from diorama.splats import Splats
 from diorama.splats.files import write_splats
+from diorama.splats.transform import transform_splats
 
 TINY = SplatConfig(init_count=200, max_gaussians=400, image_every=0, histogram_every=0)
 
@@ -159,6 +163,83 @@ def test_moving_an_object_is_moving_the_camera_the_other_way(scene):
     torch.testing.assert_close(here.rgb, there.rgb, atol=1e-4, rtol=1e-3)
 
 
+def posed(angle: float, axis: int, place: tuple[float, float, float]) -> torch.Tensor:
+    """A turn about one axis of the world, and a place."""
+    cosine, sine = math.cos(angle), math.sin(angle)
+    turn = torch.eye(3)
+    first, second = (i for i in range(3) if i != axis)
+    turn[first, first] = turn[second, second] = cosine
+    turn[first, second], turn[second, first] = -sine, sine
+    return torch.cat((turn, torch.tensor(place)[:, None]), dim=1)
+
+
+def two_objects(count: int = 12) -> tuple[Splats, torch.Tensor]:
+    """Gaussians of two objects in turn, each around the origin of its own frame."""
+    drawn = torch.Generator().manual_seed(3)
+    splats = Splats(
+        means=0.3 * torch.randn(count, 3, generator=drawn),
+        quaternions=torch.randn(count, 4, generator=drawn),
+        log_scales=0.5 * torch.randn(count, 3, generator=drawn) - 1.5,
+        opacity_logits=torch.randn(count, generator=drawn),
+        sh=0.3 * torch.randn(count, 16, 3, generator=drawn),
+    )
+    return splats, torch.arange(count) % 2
+
+
+def test_two_objects_move_on_their_own(scene):
+    """As if each had been turned and carried there, its light with it, and then been baked in."""
+    splats, ids = two_objects()
+    poses = torch.stack((posed(0.7, 0, (0.5, 0.1, -0.2)), posed(-1.1, 2, (-0.4, -0.3, 0.2))))
+    style = Style(torch.zeros(3), degree=3, has_normals=True)
+    moving = replace(style, world_from_objects=poses)
+    got = draw(Gaussians(splats, ids), scene.cameras[0], TINY, moving)
+    carried = [
+        transform_splats(Similarity(1.0, pose[:, :3], pose[:, 3]), splats.select(ids == k))
+        for k, pose in enumerate(poses)
+    ]
+    expected = draw(Gaussians(Splats.cat(carried)), scene.cameras[0], TINY, style)
+    assert got.alpha.max() > 0.5
+    for name in ("rgb", "alpha", "depth", "normal"):
+        torch.testing.assert_close(
+            getattr(got, name), getattr(expected, name), atol=2e-4, rtol=1e-3, msg=name
+        )
+
+
+def test_both_poses_of_two_objects_have_exact_gradients(scene):
+    splats, ids = two_objects()
+    gaussians, camera = Gaussians(splats, ids).double(), scene.cameras[0].to(torch.float64)
+    poses = torch.stack((posed(0.7, 0, (0.5, 0.1, -0.2)), posed(-1.1, 2, (-0.4, -0.3, 0.2))))
+    weights = torch.rand(32, 32, 3, generator=generator()).double()
+
+    def brightness(world_from_objects: torch.Tensor) -> torch.Tensor:
+        style = Style(weights.new_zeros(3), degree=3, world_from_objects=world_from_objects)
+        return (weights * draw(gaussians, camera, TINY, style).rgb).sum()
+
+    poses = poses.double().requires_grad_()
+    assert torch.autograd.gradcheck(brightness, poses, check_undefined_grad=False)
+    (gradient,) = torch.autograd.grad(brightness(poses), poses)
+    assert (gradient.abs().amax(dim=(1, 2)) > 0.1).all()
+    with pytest.raises(ValueError, match="a pose for each object up to 1, got 1"):
+        brightness(poses[:1])
+
+
+def test_depth_of_a_fisheye_is_along_the_axis(scene):
+    """Far from the axis it differs from the distance, by which Gaussians are ordered."""
+    splats = two_objects(1)[0]
+    camera = Cameras.pinhole(torch.eye(3, 4), 10.0, 10.0, 16.0, 16.0, 32, 32)
+    fisheye = replace(camera, model=torch.full_like(camera.model, int(CameraModel.FISHEYE)))
+    place = torch.tensor([[2.0, 0.0, 1.5]])
+    small = replace(
+        splats, means=place, log_scales=torch.full((1, 3), -2.0), opacity_logits=torch.ones(1)
+    )
+    view = render_image(Gaussians(small), TINY, torch.zeros(3), fisheye)
+    is_seen = view.alpha > 0.1
+    assert is_seen.any()
+    torch.testing.assert_close(view.depth[is_seen], torch.full((int(is_seen.sum()),), 1.5))
+    is_median = view.extras["median_depth"] > 0
+    torch.testing.assert_close(view.extras["median_depth"][is_median].unique(), torch.tensor([1.5]))
+
+
 def test_a_distorted_lens_sees_the_same_scene(scene):
     model = model_of(scene)
     camera = scene.cameras[0]
@@ -211,6 +292,12 @@ def test_problem_steps_and_depth_ramp():
         ({"init": "points"}, "it has no sparse points"),
         ({"far": 0.001}, "must be beyond --model.near"),
         ({"init_file": Path("nowhere.ply")}, "nowhere.ply"),
+        ({"sphere_points": 200}, "--model.sphere-points 200 leaves no Gaussian for the scene"),
+        ({"mcmc": McmcConfig(noise=math.nan)}, "--mcmc.noise must be from 0 to 1e.30, got nan"),
+        ({"mcmc": McmcConfig(every=0)}, "--mcmc.every must be from 1 to"),
+        ({"default": DefaultConfig(grow_scale=-1.0)}, "--default.grow-scale must be from 0"),
+        ({"adaptive": AdaptiveConfig(floater_pixels=-3)}, "--adaptive.floater-pixels must be"),
+        ({"max_gaussians": 0}, "--model.max-gaussians must be from 1 to"),
     ],
 )
 def test_options_that_cannot_be(scene, options, told):

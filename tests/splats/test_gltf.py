@@ -195,3 +195,16 @@ def test_one_mesh_shown_again_and_again_is_refused(monkeypatch: pytest.MonkeyPat
     data["scenes"] = [{"nodes": list(range(20))}]
     with pytest.raises(UserError, match="which no scene does"):
         decode(data)
+
+
+def test_degree_4_is_cut_off():
+    data = document(random_splats(3, degree=3))
+    assert decode(data).notes == ()
+    attributes = data["meshes"][0]["primitives"][0]["attributes"]
+    for order in range(9):
+        attributes[f"{NAME}:SH_DEGREE_4_COEF_{order}"] = attributes[f"{NAME}:SH_DEGREE_3_COEF_0"]
+    splats = decode(data)
+    assert splats.degree == 3
+    assert splats.notes == (
+        "x.gltf: its colours have harmonics beyond degree 3, which are left out.",
+    )

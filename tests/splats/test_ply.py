@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from diorama.splats import Splats, read_splats
+from diorama.splats import Splats, flip_axes, read_splats
 from diorama.splats.compressed_ply import encode_compressed_ply
 from diorama.splats.ply import encode_ply
 from diorama.splats.ply_table import ply_header, read_ply_tables
@@ -95,16 +95,26 @@ def test_infinite_parameters_become_large_and_zero_quaternions_no_rotation(tmp_p
     assert splats.quaternions[2].tolist() == [1, 0, 0, 0]
 
 
-def test_degree_4_is_cut_off(tmp_path: Path):
+def ply_of_degree_4() -> bytes:
+    """Two splats; their harmonics count 0 to 71."""
     old = table_of(random_splats(2, degree=0))
     new = np.zeros(2, [*old.dtype.descr, *((f"f_rest_{i}", "<f4") for i in range(72))])
     for name in old.dtype.names or ():
         new[name] = old[name]
     for i in range(72):
         new[f"f_rest_{i}"] = i
-    (tmp_path / "x.ply").write_bytes(ply_header([], {"vertex": new}) + new.tobytes())
+    return ply_header([], {"vertex": new}) + new.tobytes()
+
+
+def test_degree_4_is_cut_off(tmp_path: Path):
+    (tmp_path / "x.ply").write_bytes(ply_of_degree_4())
     splats = read_splats(tmp_path / "x.ply")
     assert splats.degree == 3
+    beyond = "its colours have harmonics beyond degree 3, which are left out."
+    assert splats.notes == (f"{tmp_path / 'x.ply'}: {beyond}",)
+    # However they are moved, joined and chosen from.
+    moved = flip_axes(Splats.cat([splats, splats]), (1, -1, -1)).select(slice(0, 1))
+    assert moved.notes == splats.notes
     assert splats.sh[0, 15].tolist() == [14, 24 + 14, 48 + 14]
 
 

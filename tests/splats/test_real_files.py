@@ -5,9 +5,12 @@ import math
 import struct
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
+from diorama.cli.main import main
 from diorama.splats import Splats, read_points, read_splats, write_splats
 from tests.splats.random_splats import covariances
 
@@ -122,6 +125,34 @@ def test_compressed_ply_first_splat_by_hand():
     byte = sh[30 + 2]
     assert 0 < byte < 255
     assert splats.sh[0, 3, 2].item() == pytest.approx(((byte + 0.5) / 256 - 0.5) * 8)
+
+
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [
+        ("gs_sh0_26740.ply", 0.1),
+        ("gs_sh3_5753.ply", 0.1),
+        ("test_sh3_64.compressed.ply", 0.3),
+        ("minimal.splat", 0.1),
+        ("minimal-v2.spz", 0.1),
+        ("minimal-v3.spz", 0.1),
+        ("minimal-v4.spz", 0.1),
+    ],
+)
+def test_every_file_is_rendered_along_an_orbit(tmp_path: Path, name: str, least: float):
+    """Each frame shows something, but not everywhere, and no two are the same."""
+    path, out = str(real(name)), tmp_path / "out"
+    options = ["--path", "orbit", "--frames", "2", "--scale", "0.2", "--no-video", "--quiet"]
+    main(["render", path, *options, "--outputs", "rgb", "alpha", "--output", str(out)])
+    frames = sorted((out / "rgb").glob("*.png"))
+    pictures = [np.asarray(Image.open(frame).convert("RGB")).astype(int) for frame in frames]
+    assert [picture.shape for picture in pictures] == [(120, 160, 3)] * 2
+    for picture in pictures:
+        is_lit = picture.max(axis=-1) > 10
+        assert least < is_lit.mean() < 0.95
+        assert picture[is_lit].std() > 5
+    assert np.abs(pictures[0] - pictures[1]).mean() > 1
+    assert len(list((out / "alpha").glob("*.png"))) == 2
 
 
 @pytest.mark.parametrize("name", ["x.ply", "x.compressed.ply", "x.spz", "x.splat", "x.glb"])

@@ -74,6 +74,8 @@ def test_degree_4_is_cut_off():
     got = decode_spz(gzip.compress(bytes(body[:-90]) + longer.tobytes()), HERE)
     expected = decode_spz(encode_spz(splats, version=3), HERE)
     assert torch.equal(got.sh, expected.sh)
+    assert "harmonics beyond degree 3, which are left out" in got.notes[0]
+    assert expected.notes == ()
 
 
 @pytest.mark.parametrize(

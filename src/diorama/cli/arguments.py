@@ -42,7 +42,9 @@ def _one_sentence(told: str, prog: str) -> str:
     """tyro's box of advice as one line without its frame."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", told)
     lines = [line.strip(" │╭╮╰╯─\t") for line in text.splitlines()]
-    kept = [line for line in lines if line and not line.startswith("For full helptext")]
+    # Rules are dashes where the terminal knows no better.
+    lines = [line for line in lines if line.strip("-")]
+    kept = [line for line in lines if not line.startswith("For full helptext")]
     sentence = re.sub(r"\s+", " ", " ".join(kept)).strip()
     more = f"{prog} --help lists every flag."
     unknown = re.search(r"Unrecognized options: (\S+?),?(?= |$)", sentence)
@@ -50,7 +52,9 @@ def _one_sentence(told: str, prog: str) -> str:
         nearest = re.search(r"Perhaps you meant:? (--[\w.-]+)", sentence)
         hint = f"did you mean {nearest[1]}? " if nearest else ""
         return f"there is no flag {unknown[1]}; {hint}{more}"
-    sentence = re.sub(r"^(Parsing|Value) error ?", "", sentence)
+    sentence = re.sub(
+        r"^(Parsing error|Value error|Invalid choice|Missing argument) ?", "", sentence
+    )
     sentence = sentence.split(" Argument helptext:")[0]
     return f"{sentence.rstrip('.')}; {more}"
 

@@ -39,12 +39,13 @@ class SplatsConfig:
 def export_splats(options: SplatsConfig) -> None:
     """Write the splats in the user's coordinates and print what the file cannot hold."""
     from diorama.api import load
-    from diorama.cli.running import shown
+    from diorama.cli.running import shown, tell
     from diorama.export.splats import SplatChoice, chosen_splats, user_splats
     from diorama.splats import write_splats
 
     choice = SplatChoice(options.min_opacity, options.crop, options.max_splats)
     run = load(options.run, "cpu")
+    tell(run.notes, options.quiet)
     output = options.output or _in_run(run.path, "splats.ply")
     if options.compressed:
         output = _compressed(output)

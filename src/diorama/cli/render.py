@@ -55,13 +55,14 @@ def main(arguments: list[str]) -> None:
     options = parse(RenderConfig, arguments, "diorama render", DESCRIPTION)
     _check(options)
     from diorama.api import load
-    from diorama.cli.running import shown
+    from diorama.cli.running import shown, tell
     from diorama.engine.device import use_threads
     from diorama.export.camera_path import camera_path
     from diorama.export.render import render_images, render_videos
 
     use_threads(options.threads)
     run = load(options.run, options.device, options.up)
+    tell(run.notes, options.quiet)
     path = camera_path(run.scene, options.path, options.frames)
     cameras = path.cameras if options.scale == 1.0 else path.cameras.rescaled(options.scale)
     folder = options.output or _renders(run.path) / Path(options.path).stem

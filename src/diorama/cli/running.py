@@ -2,7 +2,7 @@
 """What train, resume and demo share: the run's folder as the last line, signals as exit codes."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from diorama.engine.signals import Interrupted
@@ -15,6 +15,13 @@ def run_to_end(train: Callable[[], Path]) -> Path:
     except Interrupted as stopped:
         print(f"diorama: {stopped}", file=sys.stderr)
         sys.exit(stopped.exit_code)
+
+
+def tell(notes: Iterable[str], quiet: bool = False) -> None:
+    """Sentences for the user, beside what a verb prints as its result."""
+    if not quiet:
+        for note in notes:
+            print(note, file=sys.stderr)
 
 
 def shown(path: Path) -> str:

@@ -5,7 +5,7 @@ import dataclasses
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from diorama.config import TrainerConfig, from_plain, to_plain
 from diorama.config.trainer import SCHEMA_VERSION
@@ -39,8 +39,8 @@ def write_config(config: TrainerConfig, run: RunFolder) -> None:
     """Write config.json; the data path is kept absolute and relative to the run folder."""
     config = with_absolute_data(config)
     plain = to_plain(config)
-    if finite(plain) != plain:
-        raise UserError("every option must be a finite number to be written to config.json.")
+    if wrong := _not_finite(plain):
+        raise UserError(f"the option {wrong} must be a finite number.")
     content = {
         "schema_version": SCHEMA_VERSION,
         "diorama_version": diorama_version(),
@@ -49,6 +49,14 @@ def write_config(config: TrainerConfig, run: RunFolder) -> None:
         "config": plain,
     }
     write_json(run.config_file, content)
+
+
+def _not_finite(data: Any, name: str = "") -> str | None:
+    """The first option, by its dotted name, that holds a number which JSON does not have."""
+    if isinstance(data, dict):
+        found = (_not_finite(value, f"{name}.{key}".strip(".")) for key, value in data.items())
+        return next(filter(None, found), None)
+    return name if finite(data) != data else None
 
 
 def read_config(

@@ -36,8 +36,11 @@ class TensorBoardLog(RunLog):
         self._writer.add_image(name, rgb.clamp(0, 1).cpu(), step, dataformats="HWC")
 
     def histogram(self, step: int, name: str, values: Float[Tensor, " N"]) -> None:
-        """A histogram under its name; what is not finite has no place in it."""
-        self._writer.add_histogram(name, values[values.isfinite()].cpu(), step)
+        """A histogram under its name; what is not finite has no place in it, and of nothing
+        there is none (a view may show no Gaussian at all)."""
+        shown = values[values.isfinite()].cpu()
+        if len(shown) > 0:
+            self._writer.add_histogram(name, shown, step)
 
     def rewind(self, step: int) -> None:
         """Go on in a new event file that purges the later steps."""

@@ -67,7 +67,7 @@ class Trainer:
         with training_errors(None):
             pipeline, optimizers = self._build()
         scene = pipeline.scene
-        for note in scene.notes:
+        for note in (*scene.notes, *pipeline.model.notes):
             self.reporter.message(note)
         run = create_run(self.config.output_dir, scene.name, self.config.method, self.config.name)
         with disk_errors(run.path):

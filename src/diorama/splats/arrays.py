@@ -35,7 +35,8 @@ class SplatArrays:
         """Checked splats: no NaN, no infinite position, at least one splat.
 
         Infinite sizes, opacities and colours become very large ones, a quaternion of zeros (which
-        the original renderer takes for no rotation) becomes that, and degree 4 is cut off.
+        the original renderer takes for no rotation) becomes that. Harmonics beyond degree 3 are
+        left out, which the splats' notes tell.
         """
         count = len(self.means)
         if count == 0:
@@ -52,9 +53,15 @@ class SplatArrays:
             limit = _LIMITS.get(field.name, np.inf)
             rows[field.name] = np.clip(values, -limit, limit)
         rows["quaternions"][~rows["quaternions"].any(axis=1)] = (1, 0, 0, 0)
+        notes = cut_notes(path) if rows["sh"].shape[1] > _MAX_COEFFICIENTS else ()
         rows["sh"] = np.ascontiguousarray(rows["sh"][:, :_MAX_COEFFICIENTS])
         tensors = {name: torch.from_numpy(values) for name, values in rows.items()}
-        return Splats(**tensors, color=color, antialiased=antialiased)
+        return Splats(**tensors, color=color, antialiased=antialiased, notes=notes)
+
+
+def cut_notes(path: Path) -> tuple[str, ...]:
+    """What is to be said of a file with more harmonics than are drawn."""
+    return (f"{path}: its colours have harmonics beyond degree 3, which are left out.",)
 
 
 def unit_quaternions(quaternions: np.ndarray) -> np.ndarray:

@@ -17,7 +17,8 @@ def read_file(path: Path) -> bytes:
     """The bytes of a regular file."""
     try:
         if not path.is_file():
-            raise UserError(f"{path}: no such file; check the name.")
+            what = "a folder, not a file" if path.is_dir() else "no such file"
+            raise UserError(f"{path}: {what}; check the name.")
         if path.stat().st_size > MAX_FILE_BYTES:
             raise UserError(f"{path}: larger than the {MAX_FILE_BYTES >> 30} GB that are read.")
         return path.read_bytes()

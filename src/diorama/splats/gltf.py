@@ -4,12 +4,13 @@
 import base64
 import json
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from diorama.splats.arrays import SplatArrays, logit, sigmoid, unit_quaternions
+from diorama.splats.arrays import SplatArrays, cut_notes, logit, sigmoid, unit_quaternions
 from diorama.splats.disk import check_inflation
 from diorama.splats.gltf_container import (
     BINARY_CHUNK,
@@ -24,6 +25,7 @@ from diorama.splats.splats import Splats
 from diorama.splats.transform import flip_axes, transform_splats
 
 EXTENSION = "KHR_gaussian_splatting"
+_HARMONIC = f"{EXTENSION}:SH_DEGREE_"
 _LEFT_UP_FORWARD = (-1, -1, 1)
 _BYTES_PER_SPLAT = 56
 _MAX_COPIES = 16
@@ -120,7 +122,9 @@ def _read(gltf: Gltf, primitive: dict[str, Any]) -> Splats:
         opacity_logits=logit(attribute(f"{EXTENSION}:OPACITY", 1)[:, 0], _OPACITY_MARGIN),
         sh=np.stack([attribute(name, 3) for name in names], axis=1),
     )
-    return arrays.to_splats(gltf.path)
+    splats = arrays.to_splats(gltf.path)
+    stored = [name for name in primitive["attributes"] if name.startswith(_HARMONIC)]
+    return splats if len(stored) == len(names) else replace(splats, notes=cut_notes(gltf.path))
 
 
 def _log_scales(scales: np.ndarray) -> np.ndarray:
@@ -133,7 +137,7 @@ def _log_scales(scales: np.ndarray) -> np.ndarray:
 
 def _harmonic_names(degree: int) -> list[str]:
     orders = [(band, order) for band in range(degree + 1) for order in range(2 * band + 1)]
-    return [f"{EXTENSION}:SH_DEGREE_{band}_COEF_{order}" for band, order in orders]
+    return [f"{_HARMONIC}{band}_COEF_{order}" for band, order in orders]
 
 
 def _attributes(splats: Splats) -> dict[str, np.ndarray]:

@@ -42,6 +42,9 @@ class Splats:
     antialiased: bool = False
     """Whether opacities were trained with the compensation for the screen-space blur."""
 
+    notes: tuple[str, ...] = ()
+    """Sentences for the user about what of a file is not here."""
+
     def __post_init__(self) -> None:
         n = self.means.shape[0]
         shapes = {"means": (n, 3), "quaternions": (n, 4), "log_scales": (n, 3)}
@@ -91,4 +94,5 @@ class Splats:
         degree = max(part.degree for part in parts)
         equal = [part if part.degree == degree else part.with_degree(degree) for part in parts]
         rows = {name: torch.cat([getattr(part, name) for part in equal]) for name in _ROWS}
-        return replace(equal[0], **rows)
+        notes = dict.fromkeys(note for part in parts for note in part.notes)
+        return replace(equal[0], **rows, notes=tuple(notes))

@@ -33,7 +33,7 @@ _SH_BUCKETS = (8, 16)
 def decode_spz(raw: bytes, path: Path) -> Splats:
     """Splats in .ply axes (right, down, forward), turned there from the file's.
 
-    The degree 4 that version 4 allows is cut off after degree 3.
+    The degree 4 that version 4 allows is cut off after degree 3, which `notes` tells.
     """
     file = read_spz(raw, path)
     signs = _signs(file.axes, path)

@@ -2,6 +2,7 @@
 """Options that no Gaussians can be trained with, refused by the flag's name."""
 
 from diorama.config.limits import check_limits
+from diorama.data.scene import Scene
 from diorama.errors import UserError
 from diorama.methods.splat.config import SplatConfig
 
@@ -29,6 +30,7 @@ LIMITS = {
     "image_every": (0, 1 << 30),
     "histogram_every": (0, 1 << 30),
 }
+ANY = (-1e30, 1e30)
 DENSITY_LIMITS = {
     "every": (1, 1 << 30),
     "start": (0, 1 << 30),
@@ -39,6 +41,23 @@ DENSITY_LIMITS = {
     "growth": (0, 100),
     "min_opacity": (0, 0.99),
     "prune_opacity": (0, 0.99),
+    "gradient": (0, 1e30),
+    "gradient_per_pixel": (0, 1e30),
+    "mean_gradient": (0, 1e30),
+    "mean_gradient_per_pixel": (0, 1e30),
+    "mean_position_gradient": (0, 1e30),
+    "grow_scale": (0, 1e30),
+    "prune_scale": (0, 1e30),
+    "transparent": ANY,
+    "reset_to": ANY,
+    "floater_pixels": (0, 1 << 30),
+    "floater_depth": (0, 1e30),
+    "floater_start": (0, 1 << 30),
+    "split_pixels": (0, 1 << 30),
+    "move_factor": ANY,
+    "plot_every": (0, 1 << 30),
+    "noise": (0, 1e30),
+    "gate": (0, 1e30),
 }
 
 
@@ -57,3 +76,19 @@ def check_splat_config(config: SplatConfig) -> None:
         raise UserError(f"--model.far {config.far} must be beyond --model.near {config.near}.")
     if config.adaptive.reset_every < 1:
         raise UserError("--adaptive.reset-every must be at least 1.")
+    room = min(config.max_gaussians, config.init_count)
+    if config.sphere_points >= room:
+        raise UserError(
+            f"--model.sphere-points {config.sphere_points} leaves no Gaussian for the scene; it"
+            f" must be below --model.init-count and --model.max-gaussians, {room} here."
+        )
+
+
+def check_splat_scene(config: SplatConfig, scene: Scene) -> None:
+    """Raise a `UserError` for an option that this scene has no data for."""
+    has_depth = any(scene.frames[i].depth_path is not None for i in scene.splits["train"])
+    if config.depth_loss > 0 and scene.has_files and not has_depth:
+        raise UserError(
+            f"--model.depth-loss {config.depth_loss:g}: no training image of {scene.root} has a"
+            " depth file; leave the flag out."
+        )

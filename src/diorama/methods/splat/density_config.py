@@ -80,7 +80,7 @@ class AdaptiveConfig(Config):
     sample_children: bool = True
     """Split children are drawn from their parent's distribution."""
     plot_every: int = 200
-    """Steps between plots of what was densified."""
+    """Steps between plots of what was densified (0: never)."""
 
 
 @dataclass(frozen=True)

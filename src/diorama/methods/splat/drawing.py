@@ -29,6 +29,8 @@ class Drawn:
     """Expected z-depth, 0 where nothing is; None if it was not asked for."""
     normal: Float[Tensor, "H W 3"] | None
     """World normals weighted by their share of the pixel; None if they were not asked for."""
+    z_depths: Float[Tensor, " N"]
+    """Of the Gaussians. `projected.depths`, which order them, are distances for a fisheye."""
     projected: ProjectedGaussians
     raster: Rasterized
     tiles: TileLists
@@ -68,11 +70,14 @@ def draw(gaussians: Gaussians, camera: Cameras, config: SplatConfig, style: Styl
         means, quaternions, gaussians.log_scales, gaussians.opacity_logits,
         camera_from_world(pose), camera.intrinsics[0], view,
     )  # fmt: skip
+    z_depths = projected.depths
+    if view.model == "fisheye":
+        z_depths = (means - pose[:, 3]) @ pose[:, 2]
     is_visible = projected.half_extents[:, 0] > 0
     colors = _colors(gaussians, centers_of_view, is_visible, config, style.degree)
     features, background = [colors], [style.background]
     if style.has_depth:
-        features.append(projected.depths[:, None])
+        features.append(z_depths[:, None])
         background.append(style.background.new_zeros(1))
     if style.has_normals:
         features.append(gaussian_normals(quaternions, gaussians.log_scales, means, pose[:, 3]))
@@ -90,7 +95,7 @@ def draw(gaussians: Gaussians, camera: Cameras, config: SplatConfig, style: Styl
     image = raster.image
     depth = _expected(image[..., 3], raster.alpha) if style.has_depth else None
     normal = image[..., -3:] if style.has_normals else None
-    return Drawn(image[..., :3], raster.alpha, depth, normal, projected, raster, tiles)
+    return Drawn(image[..., :3], raster.alpha, depth, normal, z_depths, projected, raster, tiles)
 
 
 def camera_from_world(pose: Float[Tensor, "3 4"]) -> Float[Tensor, "3 4"]:

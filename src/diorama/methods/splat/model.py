@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from diorama.cameras import Cameras
 from diorama.data.image_manager import ImageBatch
 from diorama.data.scene import Scene
-from diorama.methods.splat.check import check_splat_config
+from diorama.methods.splat.check import check_splat_config, check_splat_scene
 from diorama.methods.splat.config import SplatConfig
 from diorama.methods.splat.cost import step_cost
 from diorama.methods.splat.density.adaptive import AdaptiveDensity
@@ -50,12 +50,14 @@ class SplatModel(Model):
 
     def __init__(self, config: SplatConfig, scene: Scene):
         check_splat_config(config)
+        check_splat_scene(config, scene)
         super().__init__(config, scene)
         self.extent = camera_extent(scene) if config.length_unit is None else config.length_unit
         self.exposure = Exposure(len(scene.frames)) if config.exposure else None
         self.poses = PoseRefinement(len(scene.frames)) if config.refine_poses else None
         seed = int(torch.randint(2**62, ()))
         splats = initial_splats(config, scene, torch.Generator().manual_seed(seed))
+        self.notes = splats.notes
         self.gaussians = Gaussians(splats)
         self.density = density_strategy(config, self.gaussians, self.extent)
         self.monitor = Monitor(config)

@@ -80,7 +80,8 @@ class Monitor:
 
     def densified(self, step: int, plan: Plan, drawn: Drawn) -> None:
         """The image with floaters in blue, split Gaussians in red and cloned ones in green."""
-        if self.log is None or step % self.config.adaptive.plot_every != 0:
+        every = self.config.adaptive.plot_every
+        if self.log is None or every <= 0 or step % every != 0:
             return
         picture = drawn.rgb.detach().clamp(0, 1).clone()
         split = torch.zeros_like(plan.is_floater).index_fill_(0, plan.parents[plan.is_split], True)

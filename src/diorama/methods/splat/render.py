@@ -27,7 +27,7 @@ def render_image(
     drawn = draw(gaussians, straight, config, style)
     assert drawn.depth is not None and drawn.normal is not None, "both were asked for"
     median = drawn.raster.median_splat
-    depths = drawn.projected.depths
+    depths = drawn.z_depths
     images = {
         "rgb": drawn.rgb,
         "depth": drawn.depth,
