@@ -80,6 +80,13 @@ class Gaussians(nn.Module):
                     state[key][is_fresh] = 0
         self.object_ids = self.object_ids[source]
 
+    def touch_only(self, rows: Bool[Tensor, " N"], optimizers: OptimizerState | None) -> None:
+        """Tell the optimisers which Gaussians take part in their next step."""
+        if optimizers is not None:
+            for parameter in self.named_tensors().values():
+                if parameter.numel() > 0:
+                    optimizers.touch_only(parameter, rows)
+
     @torch.no_grad()
     def forget_moments(
         self, name: str, rows: Bool[Tensor, " N"], optimizers: OptimizerState | None
