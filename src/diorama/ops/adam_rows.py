@@ -71,9 +71,7 @@ def adam_rows_step_(
         or chosen.device.type != "cpu"
         or not all(t.is_contiguous() for t in in_place)
     ):
-        adam_rows_step_reference_(
-            parameter, gradient, exp_avg, exp_avg_sq, row_steps, chosen, rule
-        )
+        adam_rows_step_reference_(parameter, gradient, exp_avg, exp_avg_sq, row_steps, chosen, rule)
         return
     flat = (len(parameter), math.prod(parameter.shape[1:]))
     native.module.adam_rows_step(
@@ -115,4 +113,6 @@ def _check(
         ("chosen", chosen, parameter.shape[:1]),
     ):
         if tensor.shape != shape:
-            raise ValueError(f"{name} must have the shape {tuple(shape)}, got {tuple(tensor.shape)}")
+            raise ValueError(
+                f"{name} must have the shape {tuple(shape)}, got {tuple(tensor.shape)}"
+            )

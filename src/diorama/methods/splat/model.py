@@ -128,6 +128,7 @@ class SplatModel(Model):
         style = Style(
             background,
             degree=self._degree(step) if config.gate_bands else config.sh_degree,
+            teaches_rest=step % config.rest_every == 0,
             has_depth=is_shown or (config.depth_loss > 0 and batch.depth is not None),
             sums=sums,
         )
