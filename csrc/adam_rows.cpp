@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that are wider than a vector are updated one by one, and what lies between is not even
+// Rows of a vector's width and more are updated one by one, and what lies between them is not even
 // read. Narrow ones share cache lines anyway: there, all lanes are computed and some are kept.
 #include "adam_rows.h"
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -20,38 +21,45 @@ constexpr int64_t kRowsPerBlock = 32;
 
 // The factors that depend on how often a row was updated: [t - 1] are those of the t-th time.
 template <class T>
-struct Corrections {
-  std::vector<T> step_size, inverse_root_bias2;
+class Corrections {
+ public:
+  struct Factors {
+    T step_size, inverse_root_bias2;
+  };
 
   Corrections(const AdamRowRule& rule, T most) {
     double power1 = 1, power2 = 1;
     // From where this ends on, both corrections are 1 in the arithmetic of T.
     do {
       power1 *= rule.beta1, power2 *= rule.beta2;
-      step_size.push_back(T(rule.lr / (1 - power1)));
-      inverse_root_bias2.push_back(T(1 / std::sqrt(1 - power2)));
-    } while (T(step_size.size()) < most &&
+      table_.push_back({T(rule.lr / (1 - power1)), T(1 / std::sqrt(1 - power2))});
+    } while (T(table_.size()) < most &&
              std::max(power1, power2) > std::numeric_limits<T>::epsilon() / 4);
   }
 
   // No count, not even NaN, leads out of the table.
-  size_t index(T time) const {
-    const size_t last = step_size.size() - 1;
-    return time <= T(last) ? static_cast<size_t>(std::max(time, T(1))) - 1 : last;
+  const Factors& at(T time) const {
+    const T least = time > T(1) ? time : T(1), size = T(table_.size());
+    return table_[static_cast<int64_t>(least < size ? least : size) - 1];
   }
+
+ private:
+  std::vector<Factors> table_;
 };
 
 template <class T>
 T most_updates(const AdamRowTensors<T>& t) {
   T most = 0;
+  const T* const row_steps = t.row_steps;
+#pragma omp simd reduction(max : most)
   for (int64_t row = 0; row < t.num_rows; ++row)
-    if (t.chosen[row]) most = std::max(most, t.row_steps[row]);
+    most = row_steps[row] > most ? row_steps[row] : most;
   return most + 1;
 }
 
 template <class T>
 struct Updater {
-  const AdamRowTensors<T>& t;
+  AdamRowTensors<T> t;
   T average_share, beta2, square_share, eps, l2, keep;
 
   Updater(const AdamRowTensors<T>& tensors, const AdamRowRule& rule)
@@ -78,29 +86,40 @@ struct Updater {
     store(t.exp_avg_sq + at, is_chosen ? square : v, count);
   }
 
-  void wide_rows(int64_t first, int64_t last, const Corrections<T>& corrections) const {
+  // The factors of some rows; an inverse_root of 0 marks those that are not chosen.
+  struct Block {
+    T step_size[kRowsPerBlock], inverse_root[kRowsPerBlock];
+
+    // Without a branch, because no predictor knows what a camera sees.
+    Block(const AdamRowTensors<T>& t, int64_t first, int64_t last,
+          const Corrections<T>& corrections) {
+      const int64_t count = last - first;
+      for (int64_t k = 0; k < count; ++k) {
+        const T is_chosen = t.chosen[first + k];
+        const auto factors = corrections.at(t.row_steps[first + k] += is_chosen);
+        step_size[k] = factors.step_size;
+        inverse_root[k] = is_chosen * factors.inverse_root_bias2;
+      }
+    }
+  };
+
+  void wide_rows(int64_t first, int64_t last, const Block& block) const {
     for (int64_t row = first; row < last; ++row) {
-      if (!t.chosen[row]) continue;
-      const size_t k = corrections.index(t.row_steps[row] += 1);
-      const Vec<T> step_size = splat(corrections.step_size[k]);
-      const Vec<T> inverse_root = splat(corrections.inverse_root_bias2[k]);
+      const T size = block.step_size[row - first], root = block.inverse_root[row - first];
+      if (root == 0) continue;
       for (int64_t i = 0; i < t.width; i += kLanes<T>)
-        update(row * t.width + i, t.width - i, step_size, inverse_root);
+        update(row * t.width + i, t.width - i, splat(size), splat(root));
     }
   }
 
-  void narrow_rows(int64_t first, int64_t last, const Corrections<T>& corrections) const {
+  void narrow_rows(int64_t first, int64_t last, const Block& block) const {
     alignas(64) T step_size[kRowsPerBlock * kLanes<T>], inverse_root[kRowsPerBlock * kLanes<T>];
-    T *next_size = step_size, *next_root = inverse_root;
-    for (int64_t row = first; row < last; ++row) {
-      T size = 0, root = 0;
-      if (t.chosen[row]) {
-        const size_t k = corrections.index(t.row_steps[row] += 1);
-        size = corrections.step_size[k], root = corrections.inverse_root_bias2[k];
+    int64_t count = 0;
+    for (int64_t k = 0; k < last - first; ++k)
+      for (int64_t i = 0; i < t.width; ++i, ++count) {
+        step_size[count] = block.step_size[k];
+        inverse_root[count] = block.inverse_root[k];
       }
-      for (int64_t i = 0; i < t.width; ++i) *next_size++ = size, *next_root++ = root;
-    }
-    const int64_t count = next_size - step_size;
     for (int64_t i = 0; i < count; i += kLanes<T>)
       update(first * t.width + i, count - i, load(step_size + i, count - i),
              load(inverse_root + i, count - i));
@@ -114,12 +133,14 @@ void adam_rows_step(const AdamRowTensors<T>& tensors, const AdamRowRule& rule, i
   const Updater<T> updater(tensors, rule);
   const Corrections<T> corrections(rule, most_updates(tensors));
   parallel_for(tensors.num_rows, kRowsPerPiece, num_threads, [&](int64_t begin, int64_t end) {
-    if (tensors.width > kLanes<T>) return updater.wide_rows(begin, end, corrections);
     for (int64_t first = begin; first < end; first += kRowsPerBlock) {
       const int64_t last = std::min(first + kRowsPerBlock, end);
-      const bool* chosen = tensors.chosen;
-      if (std::find(chosen + first, chosen + last, true) != chosen + last)
-        updater.narrow_rows(first, last, corrections);
+      if (std::none_of(tensors.chosen + first, tensors.chosen + last, std::identity())) continue;
+      const typename Updater<T>::Block block(tensors, first, last, corrections);
+      if (tensors.width >= kLanes<T>)
+        updater.wide_rows(first, last, block);
+      else
+        updater.narrow_rows(first, last, block);
     }
   });
 }
