@@ -119,36 +119,52 @@ class _ShColors(torch.autograd.Function):
         visible: Tensor,
         choices: tuple[int, bool, bool],
     ) -> Tensor:
-        floats = [t.detach().contiguous() for t in (sh_dc, sh_rest, means, camera_center)]
+        dc, rest, means, camera_center = (
+            t.detach().contiguous() for t in (sh_dc, sh_rest, means, camera_center)
+        )
         visible = visible.contiguous()
         degree, ctx.is_sigmoid, ctx.with_directions = choices
         ctx.num_bands = degree + 1
-        colors = torch.empty_like(floats[2])
+        colors = torch.empty_like(means)
         native.module.sh_colors_forward(
-            *floats, visible, ctx.num_bands, ctx.is_sigmoid, colors, native.num_threads()
+            dc,
+            rest,
+            means,
+            camera_center,
+            visible,
+            ctx.num_bands,
+            ctx.is_sigmoid,
+            colors,
+            native.num_threads(),
         )
-        ctx.save_for_backward(*floats, visible, colors)
+        ctx.save_for_backward(dc, rest, means, camera_center, visible, colors)
         return colors
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_colors: Tensor) -> tuple[Tensor | None, ...]:
-        *floats, visible, colors = ctx.saved_tensors
-        reaches = (True, True, ctx.with_directions, ctx.with_directions)
-        gradients = [
-            torch.empty_like(tensor) if is_wanted and is_reached else None
-            for tensor, is_wanted, is_reached in zip(
-                floats, ctx.needs_input_grad[:4], reaches, strict=True
-            )
-        ]
+        dc, rest, means, camera_center, visible, colors = ctx.saved_tensors
+        is_wanted = ctx.needs_input_grad
+        grad_dc = torch.empty_like(dc) if is_wanted[0] else None
+        grad_rest = torch.empty_like(rest) if is_wanted[1] else None
+        grad_means = torch.empty_like(means) if is_wanted[2] and ctx.with_directions else None
+        grad_center = (
+            torch.empty_like(camera_center) if is_wanted[3] and ctx.with_directions else None
+        )
         native.module.sh_colors_backward(
-            *floats,
+            dc,
+            rest,
+            means,
+            camera_center,
             visible,
             ctx.num_bands,
             ctx.is_sigmoid,
             colors,
             grad_colors.contiguous(),
-            *gradients,
+            grad_dc,
+            grad_rest,
+            grad_means,
+            grad_center,
             native.num_threads(),
         )
-        return *gradients, None, None
+        return grad_dc, grad_rest, grad_means, grad_center, None, None
