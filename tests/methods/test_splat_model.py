@@ -135,14 +135,15 @@ def test_visible_only_leaves_the_others_alone(scene):
         assert not steps[::3].any() and steps.max() == 2, name
         assert torch.equal(parameter[::3], before[name][::3]), name
     assert not torch.equal(model.gaussians.opacity_logits, before["opacity_logits"])
-    # A copy starts anew, and the others keep their count.
+    # A copy has its source's count, though its moments start anew.
     count = len(model.gaussians)
     source = torch.tensor([*range(count), count - 1])
     is_fresh = torch.arange(count + 1) == count
     kept = optimizers.state_of(model.gaussians.means)["row_steps"].clone()
     model.gaussians.take(source, is_fresh, optimizers)
-    steps = optimizers.state_of(model.gaussians.means)["row_steps"]
-    assert torch.equal(steps[:-1], kept) and steps[-1] == 0
+    state = optimizers.state_of(model.gaussians.means)
+    assert torch.equal(state["row_steps"], kept[source])
+    assert not state["exp_avg"][-1].any()
 
 
 def test_a_gaussian_seen_in_one_batch_of_a_step_takes_part(scene):
