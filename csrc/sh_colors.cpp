@@ -104,14 +104,18 @@ void forward_tile(const ColorInputs<T>& in, int64_t first, T* colors) {
     evaluate<T, kBands>(view.directions, harmonics);
     for (int k = 0; k < view.count; ++k) {
       if (!view.visible[k]) continue;
-      const T* row = in.sh + (first + k) * in.num_coefficients * 3;
-      // The last coefficient may be the last of the array: behind it lies nothing to load.
-      const T* last = row + 3 * (kCount - 1);
-      Four<T> sum = harmonics.at[kCount - 1][k] * Four<T>{last[0], last[1], last[2], T(0)};
-      for (int j = 0; j < kCount - 1; ++j) {
+      const T* dc = in.dc + 3 * (first + k);
+      Four<T> sum = harmonics.at[0][k] * Four<T>{dc[0], dc[1], dc[2], T(0)};
+      const T* rest = in.rest + (first + k) * in.num_rest * 3;
+      for (int j = 0; j < kCount - 2; ++j) {
         Four<T> coefficient;
-        std::memcpy(&coefficient, row + 3 * j, sizeof coefficient);
-        sum += harmonics.at[j][k] * coefficient;
+        std::memcpy(&coefficient, rest + 3 * j, sizeof coefficient);
+        sum += harmonics.at[j + 1][k] * coefficient;
+      }
+      if constexpr (kCount > 1) {
+        // This may be the array's last coefficient: behind it lies nothing to load.
+        const T* last = rest + 3 * (kCount - 2);
+        sum += harmonics.at[kCount - 1][k] * Four<T>{last[0], last[1], last[2], T(0)};
       }
       for (int c = 0; c < 3; ++c) tile.at[c][k] = sum[c];
     }
@@ -133,17 +137,18 @@ void backward_activate(const Values<T, 3>& colors, bool is_sigmoid, Values<T, 3>
     }
 }
 
-// Writes one Gaussian's gradient of sh: harmonics times colour gradient, zeros above the bands.
+// Writes one Gaussian's gradient of rest: harmonics times colour gradient, zeros above the bands.
 template <class T, int kCount>
-void write_outer(const Values<T, kCount>& harmonics, int k, const Four<T>& grad,
-                 int64_t num_coefficients, T* row) {
+void write_outer(const Values<T, kCount>& harmonics, int k, const Four<T>& grad, int64_t num_rest,
+                 T* row) {
   // Each store spills one number into the next coefficient, which is written after it.
-  for (int j = 0; j < kCount - 1; ++j) {
-    const Four<T> product = harmonics.at[j][k] * grad;
+  for (int j = 0; j < kCount - 2; ++j) {
+    const Four<T> product = harmonics.at[j + 1][k] * grad;
     std::memcpy(row + 3 * j, &product, sizeof product);
   }
-  for (int c = 0; c < 3; ++c) row[3 * (kCount - 1) + c] = harmonics.at[kCount - 1][k] * grad[c];
-  std::fill(row + 3 * kCount, row + 3 * num_coefficients, T(0));
+  for (int c = 0; kCount > 1 && c < 3; ++c)
+    row[3 * (kCount - 2) + c] = harmonics.at[kCount - 1][k] * grad[c];
+  std::fill(row + 3 * (kCount - 1), row + 3 * num_rest, T(0));
 }
 
 // From the gradient of unit directions to that of the means; it is taken from the camera's.
@@ -167,7 +172,7 @@ template <class T, int kBands>
 void backward_tile(const ColorInputs<T>& in, int64_t first, const T* colors, const T* grad_colors,
                    const ColorGradients<T>& out, Values<T, 3>& center_sum) {
   constexpr int kCount = kBands * kBands;
-  const int64_t row_size = in.num_coefficients * 3;
+  const int64_t row_size = in.num_rest * 3;
   const bool with_directions = out.means || out.camera_center;
   const ViewTile<T> view(in, first);
   Values<T, kCount> harmonics, grad_harmonics{};
@@ -175,18 +180,21 @@ void backward_tile(const ColorInputs<T>& in, int64_t first, const T* colors, con
   Values<T, 3> grad = read_tile(grad_colors + 3 * first, view.count);
   backward_activate(read_tile(colors + 3 * first, view.count), in.is_sigmoid, grad);
   for (int k = 0; k < view.count; ++k) {
-    T* grad_row = out.sh ? out.sh + (first + k) * row_size : nullptr;
+    T* grad_dc = out.dc ? out.dc + (first + k) * 3 : nullptr;
+    T* grad_rest = out.rest ? out.rest + (first + k) * row_size : nullptr;
     if (!view.visible[k]) {
-      if (grad_row) std::fill_n(grad_row, row_size, T(0));
+      if (grad_dc) std::fill_n(grad_dc, 3, T(0));
+      if (grad_rest) std::fill_n(grad_rest, row_size, T(0));
       continue;
     }
     const T red = grad.at[0][k], green = grad.at[1][k], blue = grad.at[2][k];
-    if (grad_row)
-      write_outer<T, kCount>(harmonics, k, Four<T>{red, green, blue, T(0)}, in.num_coefficients,
-                             grad_row);
-    const T* row = in.sh + (first + k) * row_size;
-    for (int j = 0; with_directions && j < kCount; ++j)
-      grad_harmonics.at[j][k] = red * row[3 * j] + green * row[3 * j + 1] + blue * row[3 * j + 2];
+    for (int c = 0; grad_dc && c < 3; ++c) grad_dc[c] = harmonics.at[0][k] * grad.at[c][k];
+    if (grad_rest)
+      write_outer<T, kCount>(harmonics, k, Four<T>{red, green, blue, T(0)}, in.num_rest, grad_rest);
+    // The first harmonic is the same in all directions.
+    const T* rest = in.rest + (first + k) * row_size;
+    for (int j = 1; with_directions && j < kCount; ++j, rest += 3)
+      grad_harmonics.at[j][k] = red * rest[0] + green * rest[1] + blue * rest[2];
   }
   if (!with_directions) return;
   differentiate<T, kBands>(view.directions, grad_harmonics, grad);
@@ -209,7 +217,7 @@ void sh_colors_forward(const ColorInputs<T>& in, T* colors, int num_threads) {
 template <class T>
 void sh_colors_backward(const ColorInputs<T>& in, const T* colors, const T* grad_colors,
                         const ColorGradients<T>& out, int num_threads) {
-  if (out.sh) advise_huge_pages(out.sh, in.count * in.num_coefficients * 3 * sizeof(T));
+  if (out.rest) advise_huge_pages(out.rest, in.count * in.num_rest * 3 * sizeof(T));
   const int64_t num_pieces = (in.count + kGaussiansPerPiece - 1) / kGaussiansPerPiece;
   std::vector<double> center_sums(num_pieces * 3);
   with_bands<kMaxColorBands>(in.num_bands, [&](auto bands) {

@@ -8,16 +8,17 @@ namespace diorama {
 
 constexpr int kMaxColorBands = 4;
 
-// Each Gaussian has num_coefficients rows of three channels in sh, of which the first num_bands^2
-// count.
+// Each Gaussian has one coefficient of three channels in dc and num_rest in rest, of which the
+// first num_bands^2 - 1 count. They are two arrays because they are two parameters of a training.
 template <class T>
 struct ColorInputs {
-  const T* sh;
+  const T* dc;
+  const T* rest;
   const T* means;
   const T* camera_center;
   const bool* visible;
   int64_t count;
-  int64_t num_coefficients;
+  int64_t num_rest;
   int num_bands;
   bool is_sigmoid;
 };
@@ -25,7 +26,8 @@ struct ColorInputs {
 // Gradients of the inputs; null means not wanted.
 template <class T>
 struct ColorGradients {
-  T* sh;
+  T* dc;
+  T* rest;
   T* means;
   T* camera_center;
 };

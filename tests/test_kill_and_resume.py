@@ -37,10 +37,12 @@ SMALL = {
         "--model.samples 12 --model.proposal-samples 24 16 --model.proposal-warmup 100 "
         "--model.proposal-log2-table 10 --model.appearance-size 4 --model.refine-poses"
     ),
-    # Each strategy changes the number of Gaussians between any two checkpoints.
+    # Each strategy changes the number of Gaussians between any two checkpoints. Saved every 20
+    # steps, a run is resumed at any phase of the harmonics' seven.
     "splat-fast": (
         "--model.init-count 300 --model.max-gaussians 900 --mcmc.start 10 --mcmc.stop 380 "
-        "--mcmc.every 7 --model.exposure --model.refine-poses --model.downscale-every 60"
+        "--mcmc.every 7 --model.exposure --model.refine-poses --model.downscale-every 60 "
+        "--optim.visible-only --model.rest-every 7 --model.sh-every 50"
     ),
     "splat": (
         "--model.init-count 300 --model.max-gaussians 900 --default.start 10 --default.every 7 "

@@ -13,6 +13,7 @@ NB_MODULE(DIORAMA_MODULE, m) {
   diorama::bind_march(m);
   diorama::bind_project_gaussians(m);
   diorama::bind_adam(m);
+  diorama::bind_adam_rows(m);
   diorama::bind_sample_pdf(m);
   diorama::bind_sh_colors(m);
   diorama::bind_spherical_harmonics(m);

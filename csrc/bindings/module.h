@@ -14,6 +14,7 @@ void bind_distortion(nanobind::module_& m);
 void bind_march(nanobind::module_& m);
 void bind_project_gaussians(nanobind::module_& m);
 void bind_adam(nanobind::module_& m);
+void bind_adam_rows(nanobind::module_& m);
 void bind_sample_pdf(nanobind::module_& m);
 void bind_sh_colors(nanobind::module_& m);
 void bind_spherical_harmonics(nanobind::module_& m);

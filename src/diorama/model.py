@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from diorama.cameras import Cameras
@@ -42,6 +42,10 @@ class OptimizerState(Protocol):
 
     def rate_of(self, parameter: nn.Parameter) -> float:
         """The learning rate of its last step; 0 before the first."""
+        ...
+
+    def touch_only(self, parameter: nn.Parameter, rows: Bool[Tensor, " N"]) -> None:
+        """Leave the other rows out of the next step, where the parameter's recipe goes by rows."""
         ...
 
     def state_of(self, parameter: nn.Parameter) -> MutableMapping[str, Tensor]:

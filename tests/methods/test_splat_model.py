@@ -123,6 +123,52 @@ def test_a_step_lowers_the_loss_and_every_group_moves(scene):
     assert optimizers.rate_of(model.gaussians.means) == pytest.approx(1.6e-4 * model.extent)
 
 
+def test_visible_only_leaves_the_others_alone(scene):
+    model = model_of(scene, background="white", scale_loss=0.1, opacity_loss=0.1)
+    model.gaussians.means.data[::3] += 1e4  # out of sight
+    optimizers = optimizers_of(model, SplatOptimConfig(visible_only=True))
+    before = {n: p.detach().clone() for n, p in model.gaussians.named_tensors().items()}
+    (observe,) = (c.call for c in model.get_callbacks() if c.where == "before-update")
+    for step in (5000, 5001):
+        optimizers.zero_grad()
+        loss_of(model, batch_of(scene), step).backward()
+        observe(step)
+        optimizers.step(0, 1000, 1.0)
+    for name, parameter in model.gaussians.named_tensors().items():
+        steps = optimizers.state_of(parameter)["row_steps"]
+        assert not steps[::3].any() and steps.max() == 2, name
+        assert torch.equal(parameter[::3], before[name][::3]), name
+    assert not torch.equal(model.gaussians.opacity_logits, before["opacity_logits"])
+    # A copy has its source's count, though its moments start anew.
+    count = len(model.gaussians)
+    source = torch.tensor([*range(count), count - 1])
+    is_fresh = torch.arange(count + 1) == count
+    kept = optimizers.state_of(model.gaussians.means)["row_steps"].clone()
+    model.gaussians.take(source, is_fresh, optimizers)
+    state = optimizers.state_of(model.gaussians.means)
+    assert torch.equal(state["row_steps"], kept[source])
+    assert not state["exp_avg"][-1].any()
+
+
+def test_a_gaussian_seen_in_one_batch_of_a_step_takes_part(scene):
+    model = model_of(scene)
+    loss_of(model, batch_of(scene), 5000)
+    model.gaussians.means.data += 1e4
+    loss_of(model, batch_of(scene), 5000)
+    assert model._pass is not None and model._pass.is_visible.any()
+    loss_of(model, batch_of(scene), 5001)
+    assert not model._pass.is_visible.any()
+
+
+def test_harmonics_are_taught_every_so_many_steps(scene):
+    model = model_of(scene, rest_every=3)
+    for step in (5001, 5002, 5003):
+        model.zero_grad()
+        loss_of(model, batch_of(scene), step).backward()
+        assert model.gaussians.sh_dc.grad is not None
+        assert (model.gaussians.sh_rest.grad is not None) == (step % 3 == 0)
+
+
 def test_masked_pixels_teach_nothing():
     rgb = torch.rand(24, 24, 3, requires_grad=True)
     target, weights = torch.rand(24, 24, 3), torch.ones(24, 24)
@@ -287,6 +333,7 @@ def test_problem_steps_and_depth_ramp():
     ("options", "told"),
     [
         ({"sh_degree": 4}, "--model.sh-degree must be from 0 to 3"),
+        ({"rest_every": 0}, "--model.rest-every must be from 1"),
         ({"downscale": 3}, "--model.downscale must be a power of two"),
         ({"init": "file"}, "--model.init-file PATH"),
         ({"init": "points"}, "it has no sparse points"),

@@ -15,12 +15,13 @@ from tests.ops.parity import assert_parity
 ACTIVATIONS = ["shifted", "sigmoid"]
 
 
-def random_inputs(count: int, num_coefficients: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def random_inputs(count: int, num_coefficients: int) -> tuple[Tensor, ...]:
+    """The constant coefficient, the others, means, camera centre, and who is visible."""
     generator = torch.Generator().manual_seed(count + num_coefficients)
     sh = 0.5 * torch.randn(count, num_coefficients, 3, generator=generator)
     means = torch.randn(count, 3, generator=generator)
     visible = torch.rand(count, generator=generator) < 0.7
-    return sh, means, torch.tensor([0.3, -4.0, 0.5]), visible
+    return sh[:, :1], sh[:, 1:], means, torch.tensor([0.3, -4.0, 0.5]), visible
 
 
 @pytest.mark.usefixtures("build")
@@ -30,73 +31,87 @@ class TestKernel:
     @pytest.mark.parametrize("count", [0, 1, 7, 33, 3000])
     def test_matches_reference(self, count: int, degrees: tuple[int, int], activation: str):
         active, stored = degrees
-        sh, means, center, visible = random_inputs(count, (stored + 1) ** 2)
-        if active == 0:  # Constant in the direction: sh alone has a gradient.
+        dc, rest, means, center, visible = random_inputs(count, (stored + 1) ** 2)
+        if active == 0:  # Constant in the direction: the coefficients alone have a gradient.
             assert_parity(
-                lambda s: sh_colors(s, means.to(s), center.to(s), 0, activation, visible),
-                lambda s: sh_colors_reference(s, means.to(s), center.to(s), 0, activation, visible),
-                sh,
+                lambda d, r: sh_colors(d, r, means.to(d), center.to(d), 0, activation, visible),
+                lambda d, r: sh_colors_reference(
+                    d, r, means.to(d), center.to(d), 0, activation, visible
+                ),
+                *(dc, rest),
             )
             return
         assert_parity(
             lambda *inputs: sh_colors(*inputs, active, activation, visible),
             lambda *inputs: sh_colors_reference(*inputs, active, activation, visible),
-            *(sh, means, center),
+            *(dc, rest, means, center),
         )
 
     @pytest.mark.parametrize("activation", ACTIVATIONS)
     def test_faithful_gradients_reach_coefficients_only(self, activation: str):
-        sh, means, center, visible = random_inputs(40, 9)
+        dc, rest, means, center, visible = random_inputs(40, 9)
         assert_parity(
-            lambda s: sh_colors(s, means.to(s), center.to(s), 2, activation, visible, "faithful"),
-            lambda s: sh_colors_reference(
-                s, means.double(), center.double(), 2, activation, visible, "faithful"
+            lambda d, r: sh_colors(
+                d, r, means.to(d), center.to(d), 2, activation, visible, "faithful"
             ),
-            sh,
+            lambda d, r: sh_colors_reference(
+                d, r, means.double(), center.double(), 2, activation, visible, "faithful"
+            ),
+            *(dc, rest),
         )
-        inputs = [t.requires_grad_() for t in (sh, means, center)]
+        inputs = [t.clone().requires_grad_() for t in (dc, rest, means, center)]
         colors = sh_colors(*inputs, 2, activation, visible, "faithful")
         gradients = torch.autograd.grad(colors.sum(), inputs, allow_unused=True)
-        assert gradients[0] is not None
-        assert gradients[1] is None and gradients[2] is None
+        assert gradients[0] is not None and gradients[1] is not None
+        assert gradients[2] is None and gradients[3] is None
 
     @pytest.mark.parametrize("activation", ACTIVATIONS)
     @pytest.mark.parametrize("degree", [0, 1, 2, 3])
     def test_gradcheck(self, degree: int, activation: str):
         *floats, visible = random_inputs(5, 16)
-        inputs = [t.double().requires_grad_(k == 0 or degree > 0) for k, t in enumerate(floats)]
+        inputs = [t.double().requires_grad_(k < 2 or degree > 0) for k, t in enumerate(floats)]
         assert torch.autograd.gradcheck(
             lambda *args: sh_colors(*args, degree, activation, visible), inputs
         )
 
     def test_what_is_not_visible_or_not_active_has_no_gradient(self):
-        sh, means, center, visible = random_inputs(50, 16)
+        dc, rest, means, center, visible = random_inputs(50, 16)
         # Memory that was used before: a row that the kernel forgets would show.
-        trash = [torch.full((50, 16, 3), math.nan) for _ in range(4)]
+        trash = [torch.full((50, count, 3), math.nan) for count in (1, 15) for _ in range(4)]
         del trash
-        inputs = [t.requires_grad_() for t in (sh, means)]
+        inputs = [t.clone().requires_grad_() for t in (dc, rest, means)]
         colors = sh_colors(*inputs, center, 1, "sigmoid", visible)
-        grad_sh, grad_means = torch.autograd.grad(colors.sum(), inputs)
+        grad_dc, grad_rest, grad_means = torch.autograd.grad(colors.sum(), inputs)
         assert (colors[~visible] == 0).all() and (colors[visible] > 0).all()
-        assert (grad_sh[~visible] == 0).all() and (grad_means[~visible] == 0).all()
-        assert (grad_sh[:, 4:] == 0).all()
-        assert (grad_sh[visible][:, 0] != 0).all()
+        for gradient in (grad_dc, grad_rest, grad_means):
+            assert (gradient[~visible] == 0).all()
+        assert (grad_rest[:, 3:] == 0).all()
+        assert (grad_dc[visible] != 0).all() and (grad_rest[visible][:, :3] != 0).all()
+
+    def test_a_gradient_that_is_not_wanted_changes_no_other(self):
+        inputs, visible = random_inputs(50, 16)[:4], random_inputs(50, 16)[4]
+        wanted = [t.clone().requires_grad_() for t in inputs]
+        whole = torch.autograd.grad(sh_colors(*wanted, 3, "shifted", visible).sum(), wanted)
+        del wanted[1]
+        colors = sh_colors(wanted[0], inputs[1], *wanted[1:], 3, "shifted", visible)
+        part = torch.autograd.grad(colors.sum(), wanted)
+        assert all(map(torch.equal, part, (whole[0], *whole[2:])))
 
     def test_clamped_colors_have_no_gradient(self):
-        sh = torch.full((1, 1, 3), -2.0)
-        sh[0, 0, 1] = 0.0
-        sh.requires_grad_()
+        dc, rest = torch.full((1, 1, 3), -2.0), torch.zeros(1, 0, 3)
+        dc[0, 0, 1] = 0.0
+        dc.requires_grad_()
         visible = torch.tensor([True])
-        colors = sh_colors(sh, torch.ones(1, 3), torch.zeros(3), 0, "shifted", visible)
+        colors = sh_colors(dc, rest, torch.ones(1, 3), torch.zeros(3), 0, "shifted", visible)
         assert colors.tolist() == [[0.0, 0.5, 0.0]]
         colors.sum().backward()
-        torch.testing.assert_close(sh.grad, torch.tensor([[[0.0, 0.28209479, 0.0]]]))
+        torch.testing.assert_close(dc.grad, torch.tensor([[[0.0, 0.28209479, 0.0]]]))
 
     def test_second_derivative_is_refused(self):
-        sh, means, center, visible = random_inputs(3, 4)
-        loss = sh_colors(sh.requires_grad_(), means, center, 1, "sigmoid", visible).sum()
+        dc, *others, visible = random_inputs(3, 4)
+        loss = sh_colors(dc.requires_grad_(), *others, 1, "sigmoid", visible).sum()
         with pytest.raises(RuntimeError, match="differentiable once; call its _reference twin"):
-            torch.autograd.grad(loss, sh, create_graph=True)
+            torch.autograd.grad(loss, dc, create_graph=True)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -112,37 +127,38 @@ def test_first_degree_is_a_gradient_of_colour(activation: str):
     raw = torch.tensor([[red, 0.28209479 * 0.5, -0.28209479 * 3]])
     expected = raw.sigmoid() if activation == "sigmoid" else (raw + 0.5).clamp(min=0)
     means = (center + 5 * direction)[None]
-    colors = sh_colors(sh, means, center, 1, activation, torch.tensor([True]))
+    visible = torch.tensor([True])
+    colors = sh_colors(sh[:, :1], sh[:, 1:], means, center, 1, activation, visible)
     torch.testing.assert_close(colors, expected)
 
 
 def test_distance_does_not_matter():
-    sh, means, center, _ = random_inputs(20, 16)
+    dc, rest, means, center, _ = random_inputs(20, 16)
     visible = torch.ones(20, dtype=torch.bool)
-    near = sh_colors(sh, center + 0.01 * means, center, 3, "sigmoid", visible)
-    far = sh_colors(sh, center + 100 * means, center, 3, "sigmoid", visible)
+    near = sh_colors(dc, rest, center + 0.01 * means, center, 3, "sigmoid", visible)
+    far = sh_colors(dc, rest, center + 100 * means, center, 3, "sigmoid", visible)
     torch.testing.assert_close(near, far, rtol=0, atol=1e-3)
 
 
 def test_mistakes_are_named(monkeypatch):
-    sh, means, center, visible = random_inputs(3, 9)
+    dc, rest, means, center, visible = random_inputs(3, 9)
     for degree in (-1, 3):
         message = f"degree must be 0 to that of 9 coefficients, got {degree}"
         with pytest.raises(ValueError, match=message):
-            sh_colors(sh, means, center, degree, "shifted", visible)
-    with pytest.raises(ValueError, match=r"sh must have the shape .* got \(3, 5, 3\)"):
-        sh_colors(sh[:, :5], means, center, 1, "shifted", visible)
+            sh_colors(dc, rest, means, center, degree, "shifted", visible)
+    with pytest.raises(ValueError, match=r"sh_rest must have the shape .* got \(3, 5, 3\)"):
+        sh_colors(dc, rest[:, :5], means, center, 1, "shifted", visible)
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(ValueError, match=r"means must have the shape \(3, 3\), got \(2, 3\)"):
-        sh_colors(sh, means[:2], center, 1, "shifted", visible)
+        sh_colors(dc, rest, means[:2], center, 1, "shifted", visible)
     with pytest.raises(ValueError, match="activation must be shifted or sigmoid, got relu"):
-        sh_colors(sh, means, center, 1, "relu", visible)
+        sh_colors(dc, rest, means, center, 1, "relu", visible)
 
 
 @pytest.mark.skipif(native.module is None, reason="the native kernels are not built")
 def test_binding_checks_sizes():
-    inputs = random_inputs(3, 4)
+    inputs = [t.contiguous() for t in random_inputs(3, 4)]
     with pytest.raises(ValueError, match="colors must have size 3 on axis 0, got 2"):
         native.module.sh_colors_forward(*inputs, 2, False, torch.empty(2, 3), 1)
-    with pytest.raises(ValueError, match=r"sh must have at least num_bands\^2 coefficients"):
+    with pytest.raises(ValueError, match=r"sh_rest must have at least num_bands\^2 - 1"):
         native.module.sh_colors_forward(*inputs, 3, False, torch.empty(3, 3), 1)

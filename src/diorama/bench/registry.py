@@ -10,7 +10,7 @@ from diorama.errors import UserError
 
 OPS: tuple[str, ...] = (
     *("hash_grid", "fused_mlp", "march", "cull", "composite", "distortion"),
-    *("sample_pdf", "spherical_harmonics", "ssim", "adam"),
+    *("sample_pdf", "spherical_harmonics", "ssim", "adam", "adam_rows"),
     *("project_gaussians", "sh_colors", "tile_lists", "rasterize"),
 )
 """The ops in the order of the table; `diorama.bench.<op>` holds the `cases()` of each."""

@@ -18,17 +18,20 @@ def cases() -> list[Case]:
 
 def _case(degree: int, with_backward: bool) -> Case:
     generator = torch.Generator().manual_seed(0)
-    sh = torch.randn(NUM_GAUSSIANS, 16, 3, generator=generator).requires_grad_(with_backward)
+    dc, rest = (
+        torch.randn(NUM_GAUSSIANS, count, 3, generator=generator).requires_grad_(with_backward)
+        for count in (1, 15)
+    )
     means = gaussians()[0].requires_grad_(with_backward and degree > 0)
-    wanted = [t for t in (sh, means) if t.requires_grad]
+    wanted = [t for t in (dc, rest, means) if t.requires_grad]
     center, cotangent = torch.zeros(3), torch.randn(NUM_GAUSSIANS, 3, generator=generator)
     visible = torch.ones(NUM_GAUSSIANS, dtype=torch.bool)
 
     def work(op: Callable[..., Tensor]) -> Work:
         if not with_backward:
-            return lambda: op(sh, means, center, degree, "shifted", visible)
+            return lambda: op(dc, rest, means, center, degree, "shifted", visible)
         return lambda: torch.autograd.grad(
-            op(sh, means, center, degree, "shifted", visible), wanted, cotangent
+            op(dc, rest, means, center, degree, "shifted", visible), wanted, cotangent
         )
 
     # Active coefficients and the mean in, the colour out; back, colour and its gradient in, all

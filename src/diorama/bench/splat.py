@@ -93,6 +93,9 @@ class SplatTraining:
         """A whole training step that leaves the number of Gaussians as it is."""
         self.optimizers.zero_grad()
         self.losses().backward()
+        for callback in self.model.get_callbacks():
+            if callback.where == "before-update":
+                callback.call(FLAT_STEP)
         self.optimizers.step(0, 1, 1.0)
 
     def drawn(self) -> Any:

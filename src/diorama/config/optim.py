@@ -47,6 +47,11 @@ class OptimConfig(Config):
     accumulate: int = 1
     """Batches whose gradients are averaged before each optimiser step."""
 
+    @property
+    def by_rows(self) -> bool:
+        """Whether a step updates only the rows of a parameter that the model names."""
+        return False
+
     def group(self, name: str) -> "OptimConfig":
         """The recipe of the parameter group `name`; one for all unless a method overrides it."""
         del name

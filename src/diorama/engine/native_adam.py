@@ -57,12 +57,14 @@ class _NativeStep(torch.optim.Optimizer):
         """Update every parameter that has a gradient."""
         if closure is not None or not all(self._is_served(group) for group in self.param_groups):
             return super().step(closure)  # pyright: ignore[reportArgumentType]
-        self._blocks = {
-            id(parameter): self._update(parameter, group)
-            for group in self.param_groups
-            for parameter in group["params"]
-            if parameter.grad is not None
-        }
+        blocks: dict[int, _Blocks] = {}
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    blocks[id(parameter)] = self._update(parameter, group)
+                elif id(parameter) in self._blocks:  # for steps in which it has a gradient again
+                    blocks[id(parameter)] = self._blocks[id(parameter)]
+        self._blocks = blocks
         return None
 
     def _is_served(self, group: dict[str, Any]) -> bool:

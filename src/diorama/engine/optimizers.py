@@ -3,12 +3,15 @@
 
 from collections.abc import Mapping, MutableMapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 import torch
+from jaxtyping import Bool
 from torch import Tensor, nn
 
 from diorama.config import OptimConfig
 from diorama.engine.native_adam import NativeAdam, NativeAdamW
+from diorama.engine.row_adam import RowAdam
 from diorama.engine.schedules import learning_rate
 from diorama.errors import UserError
 from diorama.model import Model
@@ -60,11 +63,15 @@ class Optimizers:
 
     def rate_of(self, parameter: nn.Parameter) -> float:
         """The learning rate of a parameter's last step; 0 before the first."""
-        for optimizer in self._optimizers.values():
-            for group in optimizer.param_groups:
-                if any(own is parameter for own in group["params"]):
-                    return float(group["lr"]) if optimizer.state.get(parameter) else 0.0
-        raise ValueError("rate_of() knows trainable parameters of the model's groups only")
+        optimizer = self._optimizer_of(parameter)
+        # One group is all that an optimiser has here.
+        return float(optimizer.param_groups[0]["lr"]) if optimizer.state.get(parameter) else 0.0
+
+    def touch_only(self, parameter: nn.Parameter, rows: Bool[Tensor, " N"]) -> None:
+        """Leave the other rows out of the next step, where the parameter's recipe goes by rows."""
+        optimizer = self._optimizer_of(parameter)
+        if isinstance(optimizer, RowAdam):
+            optimizer.touch_only(parameter, rows)
 
     def state_of(self, parameter: nn.Parameter) -> MutableMapping[str, Tensor]:
         """The moments of a parameter, by name; empty before its first step."""
@@ -100,6 +107,12 @@ class Optimizers:
             plain["state"] = fresh[name]
             optimizer.load_state_dict(plain)
 
+    def _optimizer_of(self, parameter: nn.Parameter) -> torch.optim.Optimizer:
+        for optimizer in self._optimizers.values():
+            if any(own is parameter for own in _parameters(optimizer)):
+                return optimizer
+        raise ValueError("only trainable parameters of the model's groups have an optimiser")
+
 
 def optimizers_of(model: Model, config: OptimConfig) -> Optimizers:
     """The optimisers of a model's groups, made known to the model."""
@@ -119,15 +132,21 @@ def _recipe(config: OptimConfig, name: str, names: list[str]) -> OptimConfig:
 
 
 def _make(recipe: OptimConfig, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
-    rule = {
-        "adam": NativeAdam, "adamw": NativeAdamW, "radam": torch.optim.RAdam
-    }[recipe.optimizer]  # fmt: skip
-    options = {
+    options: dict[str, Any] = {
         "lr": recipe.lr,
         "betas": (recipe.beta1, recipe.beta2),
         "eps": recipe.eps,
         "weight_decay": recipe.weight_decay,
     }
+    if recipe.by_rows:
+        if recipe.optimizer == "radam":
+            raise UserError(
+                "--optim.optimizer radam cannot update some rows only; take adam or adamw."
+            )
+        return RowAdam(parameters, **options, is_decoupled=recipe.optimizer == "adamw")
+    rule = {
+        "adam": NativeAdam, "adamw": NativeAdamW, "radam": torch.optim.RAdam
+    }[recipe.optimizer]  # fmt: skip
     # Where the kernel does not serve, torch's fused pass is three times as fast as its loop on a
     # CPU; it has none for RAdam.
     if recipe.optimizer != "radam" and all(p.is_floating_point() for p in parameters):
@@ -155,7 +174,8 @@ def _check_shapes(
 ) -> None:
     for index, moments in state.items():
         for key, moment in moments.items():
-            fits = index < len(parameters) and moment.shape in (parameters[index].shape, ())
+            shape = parameters[index].shape if index < len(parameters) else None
+            fits = shape is not None and moment.shape in (shape, shape[:1], ())
             if not fits:
                 raise UserError(
                     f"the checkpoint's optimiser moment {name}/{index}/{key} has shape "

@@ -16,6 +16,7 @@ LIMITS = {
     "sphere_factor": (0, 1e6),
     "sh_degree": (0, 3),
     "sh_every": (0, 1 << 30),
+    "rest_every": (1, 1 << 30),
     "max_alpha": (0.5, 0.9999),
     "near": (1e-9, 1e9),
     "far": (1e-6, 1e30),

@@ -50,6 +50,9 @@ class SplatConfig(ModelConfig):
     """Steps after which each band joins."""
     color: Literal["shifted", "sigmoid"] = "shifted"
     """Colour from harmonics: max(0, SH + 0.5), or sigmoid(SH) as in the taichi system."""
+    rest_every: int = 1
+    """Steps between updates of the harmonics beyond the constant one; between them they are drawn
+    and not taught."""
     gate_bands: bool = True
     """A band that has not joined is not drawn; otherwise only its gradients are masked."""
     antialiased: bool = False
@@ -127,6 +130,14 @@ class SplatOptimConfig(OptimConfig):
     """Learning rate of the images' colour maps; it falls to a tenth."""
     pose_lr: float = 1e-4
     """Learning rate of pose corrections; it falls to a tenth."""
+    visible_only: bool = False
+    """Gaussians outside the image keep still with their moments, and Adam's correction of its
+    bias counts, for each Gaussian, the steps that it took part in."""
+
+    @property
+    def by_rows(self) -> bool:
+        """Rows are Gaussians, and those of a step the visible ones."""
+        return self.visible_only
 
     def group(self, name: str) -> OptimConfig:
         """Only means, colour maps and poses have a decay."""
@@ -141,5 +152,6 @@ class SplatOptimConfig(OptimConfig):
             return replace(self, lr=constant[name], schedule="constant")
         falling = {"exposure": self.exposure_lr, "poses": self.pose_lr}
         if name in falling:
-            return replace(self, lr=falling[name], lr_final=falling[name] / 10)
+            final = falling[name] / 10
+            return replace(self, lr=falling[name], lr_final=final, visible_only=False)
         return self

@@ -43,6 +43,8 @@ class Style:
     background: Float[Tensor, "3"]
     degree: int
     """Active bands of harmonics."""
+    teaches_rest: bool = True
+    """Whether harmonics beyond the constant one get a gradient."""
     has_depth: bool = True
     has_normals: bool = False
     sums: SplatSums | None = None
@@ -74,7 +76,7 @@ def draw(gaussians: Gaussians, camera: Cameras, config: SplatConfig, style: Styl
     if view.model == "fisheye":
         z_depths = (means - pose[:, 3]) @ pose[:, 2]
     is_visible = projected.half_extents[:, 0] > 0
-    colors = _colors(gaussians, centers_of_view, is_visible, config, style.degree)
+    colors = _colors(gaussians, centers_of_view, is_visible, config, style)
     features, background = [colors], [style.background]
     if style.has_depth:
         features.append(z_depths[:, None])
@@ -109,18 +111,19 @@ def _colors(
     centers_of_view: Float[Tensor, "K 3"],
     is_visible: Bool[Tensor, " N"],
     config: SplatConfig,
-    degree: int,
+    style: Style,
 ) -> Float[Tensor, "N 3"]:
     """Directions are those of the object's own frame: moving an object does not turn its light."""
-    sh = gaussians.sh
+    rest = gaussians.sh_rest if style.teaches_rest else gaussians.sh_rest.detach()
     total: Tensor | None = None
     for number, center in enumerate(centers_of_view):
         is_mine = is_visible
         if len(centers_of_view) > 1:
             is_mine = is_visible & (gaussians.object_ids == number)
         part = sh_colors(
-            sh, gaussians.means, center, degree, config.color, is_mine, config.gradients
-        )
+            gaussians.sh_dc, rest, gaussians.means, center, style.degree, config.color, is_mine,
+            config.gradients,
+        )  # fmt: skip
         total = part if total is None else total + part
     assert total is not None, "there is at least one object"
     return total

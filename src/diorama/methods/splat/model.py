@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from diorama.cameras import Cameras
@@ -36,7 +36,10 @@ from diorama.splats import Splats
 class _Pass:
     """One image on its way: what the losses and the density strategy need of it."""
 
+    step: int
     drawn: Drawn
+    is_visible: Bool[Tensor, " N"]
+    """Which Gaussians were drawn, in this image or another batch of the same step."""
     sums: SplatSums | None
     alpha: Float[Tensor, "H W"]
     depth: Float[Tensor, "H W"] | None
@@ -127,13 +130,17 @@ class SplatModel(Model):
         style = Style(
             background,
             degree=self._degree(step) if config.gate_bands else config.sh_degree,
+            teaches_rest=step % config.rest_every == 0,
             has_depth=is_shown or (config.depth_loss > 0 and batch.depth is not None),
             sums=sums,
         )
         drawn = draw(self.gaussians, self._camera(batch), config, style)
         drawn.projected.centers.retain_grad()
+        is_visible = drawn.projected.half_extents[:, 0] > 0
+        if self._pass is not None and self._pass.step == step:
+            is_visible |= self._pass.is_visible
         self._pass = _Pass(
-            drawn, sums, pixels[..., 3], batch.depth,
+            step, drawn, is_visible, sums, pixels[..., 3], batch.depth,
             None if batch.weights is None else batch.weights.to(background.device).float() / 255,
         )  # fmt: skip
         rgb = drawn.rgb if self.exposure is None else self.exposure(drawn.rgb, batch.image_index)
@@ -190,6 +197,7 @@ class SplatModel(Model):
             projected.centers.detach(), width, height,
         )  # fmt: skip
         self.density.observe(observation, step)
+        self.gaussians.touch_only(seen.is_visible, self.density.optimizers)
         self._tell(seen, step)
 
     def _tell(self, seen: _Pass, step: int) -> None:
