@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+import diorama
+from diorama.cli.main import main
 from diorama.scenes import make_scene
 from diorama.splats import write_splats
 from tests.cli.test_verbs import refusal
@@ -69,3 +71,17 @@ def test_training(folder: Path, capsys, flags: str, words: str):
 def test_files(folder: Path, capsys, command: str, words: str):
     arguments = [part.replace("{}", str(folder)) for part in command.split()]
     assert words in refusal(capsys, *arguments)
+
+
+def test_a_run_does_not_need_the_file_that_it_began_with(folder, tmp_path, capsys):
+    first = tmp_path / "first.ply"
+    write_splats(made_splats(40), first)
+    main([
+        "train", "splat", "--data", str(folder / "data"), "--max-steps", "4", "--quiet",
+        "--model.init-file", str(first), "--output-dir", str(tmp_path), "--name", "run",
+    ])  # fmt: skip
+    run = capsys.readouterr().out.strip().splitlines()[-1]
+    first.unlink()
+    main(["eval", run, "--quiet"])
+    main(["resume", run, "--max-steps", "6", "--quiet"])
+    assert len(diorama.load(run).model.gaussians) == 40

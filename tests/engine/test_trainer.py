@@ -163,9 +163,9 @@ def test_a_time_budget_fixes_the_steps_once_and_ends_the_schedule(tmp_path):
 def test_making_the_model_counts_as_training_time(tmp_path, monkeypatch):
     build = Trainer._build
 
-    def slow_build(trainer: Trainer):
+    def slow_build(trainer: Trainer, is_new: bool):
         time.sleep(0.5)
-        return build(trainer)
+        return build(trainer, is_new)
 
     monkeypatch.setattr(Trainer, "_build", slow_build)
     assert read_metrics(train(tmp_path, max_steps=2))["training_seconds"] > 0.5

@@ -78,7 +78,9 @@ def evaluate_run(
     scene = load_scene(config.data) if scene is None else scene
     with preserved_rng():
         seed_everything(config.seed)
-        pipeline = Pipeline(config.pipeline, scene, config.seed, choose_device(device))
+        pipeline = Pipeline(
+            config.pipeline, scene, config.seed, choose_device(device), is_new=False
+        )
     state = state_of(checkpoint, config)
     _fill(pipeline.model, checkpoint, source, config, state)
     if split is not None and not pipeline.held_out_names(split):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data and model joined: what the trainer asks for losses, and evaluation for images."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
@@ -65,14 +65,26 @@ class StepLosses:
 
 
 class Pipeline:
-    """The data manager and the model of a run on one device."""
+    """The data manager and the model of a run on one device.
 
-    def __init__(self, config: PipelineConfig, scene: Scene, seed: int, device: torch.device):
+    The model of a run that is opened again (`is_new` false) is filled from a checkpoint and need
+    not look at images to begin with.
+    """
+
+    def __init__(
+        self,
+        config: PipelineConfig,
+        scene: Scene,
+        seed: int,
+        device: torch.device,
+        is_new: bool = True,
+    ):
         self.config = config
         self.scene = scene
         self.device = device
         self.datamanager: DataManager = config.data.setup(scene=scene, seed=seed, device=device)
-        self.model: Model = config.model.setup(scene=scene).to(device)
+        known = scene if is_new else replace(scene, has_files=False)
+        self.model: Model = config.model.setup(scene=known).to(device)
 
     def get_train_loss_dict(
         self, step: int, generator: torch.Generator, data_step: int | None = None

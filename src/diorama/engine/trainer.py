@@ -65,7 +65,7 @@ class Trainer:
         """Train a new run to its end, evaluate it, and return its folder."""
         begun = time.perf_counter()
         with training_errors(None):
-            pipeline, optimizers = self._build()
+            pipeline, optimizers = self._build(is_new=True)
         scene = pipeline.scene
         for note in (*scene.notes, *pipeline.model.notes):
             self.reporter.message(note)
@@ -109,7 +109,7 @@ class Trainer:
         run = found.folder
         loaded = self._checkpoint_of(found)
         with training_errors(run):
-            pipeline, optimizers = self._build()
+            pipeline, optimizers = self._build(is_new=loaded is None)
             self._warn_if_data_changed(pipeline.scene, run)
             state = RunState.start(self.config)
             if loaded is not None:
@@ -134,13 +134,13 @@ class Trainer:
             self.reporter.message(text)
         return checkpoint, path
 
-    def _build(self) -> tuple[Pipeline, Optimizers]:
+    def _build(self, is_new: bool) -> tuple[Pipeline, Optimizers]:
         config = self.config
         use_threads(config.threads)
         device = choose_device(config.device)
         scene = load_scene(config.data) if self._scene is None else self._scene
         seed_everything(config.seed)
-        pipeline = Pipeline(config.pipeline, scene, config.seed, device)
+        pipeline = Pipeline(config.pipeline, scene, config.seed, device, is_new)
         return pipeline, optimizers_of(pipeline.model, config.optim)
 
     def _run(self, loop: TrainingLoop) -> Path:

@@ -4,20 +4,20 @@
 from diorama.methods.splat.config import SplatConfig
 from diorama.methods.splat.schedule import budget_at, image_factor
 
-PIXEL_POWER = 0.4
-"""A step's time grows with this power of the pixels: measured 0.25 (lego) to 0.5 (fox), for in
+PIXEL_POWER = 0.45
+"""A step's time grows with this power of the pixels: measured 0.25 (lego) to 0.6 (cup), for in
 small images every Gaussian still covers a pixel or two."""
-PER_GAUSSIAN_SHARE = 0.7
-"""Share of a step at the budget that falls with the number of Gaussians (lego and fox)."""
+FREE_GAUSSIANS = 43_000
+"""So many take as long as what does not depend on their number (lego and fox)."""
 TYPICAL_GROWTH = 5.0
 """Without a budget curve, the number is taken to grow by this factor until growing stops."""
 
 
 def step_cost(config: SplatConfig, first_count: int, step: int, squeeze: float) -> float:
     """Relative time of a step of a run that is `squeeze` times as long as configured."""
-    count = expected_count(config, first_count, step / squeeze) / config.max_gaussians
+    count = expected_count(config, first_count, step / squeeze)
     pixels = 1 / image_factor(config, step, squeeze) ** 2
-    return pixels**PIXEL_POWER * (1 - PER_GAUSSIAN_SHARE + PER_GAUSSIAN_SHARE * count)
+    return pixels**PIXEL_POWER * (1 + count / FREE_GAUSSIANS)
 
 
 def expected_count(config: SplatConfig, first_count: int, at: float) -> int:
