@@ -76,7 +76,8 @@ def drawn(ops, kind: Kind, view: View, *inputs: Tensor) -> Rasterized:
     center = -pose[:, :3].T @ pose[:, 3]
     seen = project(means, quaternions, log_scales, logits, pose, intrinsics, view)
     is_visible = seen.half_extents[:, 0] > 0
-    colors = colors_of(sh, means, center, 3, kind.color, is_visible, kind.gradients)
+    view_of = means, center, 3, kind.color, is_visible, kind.gradients
+    colors = colors_of(sh[:, :1], sh[:, 1:], *view_of)
     normals = gaussian_normals(quaternions, log_scales, means, center)
     features = torch.cat([colors, seen.depths[:, None], normals, extras], dim=1)
     size = view.width, view.height
