@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from diorama.methods.splat.gaussians import Gaussians
@@ -42,6 +42,8 @@ class DensityStrategy(nn.Module):
 
     watches_pixels: bool = False
     """Whether `Observation.sums` is wanted; it costs time in the backward pass."""
+    num_first: Int64[Tensor, ""]
+    """Gaussians that the run began with; a run that is opened again knows it from here alone."""
 
     def __init__(self, gaussians: Gaussians, max_gaussians: int, extent: float):
         super().__init__()
@@ -49,7 +51,7 @@ class DensityStrategy(nn.Module):
         self._gaussians = [gaussians]
         self.max_gaussians = max_gaussians
         self.extent = extent
-        self.first_count = len(gaussians)
+        self.register_buffer("num_first", torch.tensor(len(gaussians)))
         self.squeeze = 1.0
         """Ratio of the planned steps to those that the config's step numbers are meant for."""
         self.optimizers: OptimizerState | None = None
@@ -68,7 +70,7 @@ class DensityStrategy(nn.Module):
 
     def statistics(self) -> dict[str, Tensor]:
         """The buffers that have one row per Gaussian."""
-        return dict(self.named_buffers(recurse=False))
+        return {name: rows for name, rows in self.named_buffers(recurse=False) if rows.ndim > 0}
 
     def resize_like(self, state: Mapping[str, Tensor]) -> None:
         """Take over the row counts of a checkpoint's statistics, values unspecified."""
@@ -80,6 +82,11 @@ class DensityStrategy(nn.Module):
         """Statistics of as many Gaussians as there are now, all zero."""
         for name, buffer in self.statistics().items():
             setattr(self, name, buffer.new_zeros((len(self.gaussians), *buffer.shape[1:])))
+
+    @property
+    def first_count(self) -> int:
+        """How many Gaussians the run began with."""
+        return int(self.num_first)
 
     @property
     def room(self) -> int:
