@@ -165,6 +165,13 @@ def test_the_number_of_rays_follows_the_budget(scene):
     assert model.next_num_rays(1 << 20) == TINY.max_rays
 
 
+def test_early_steps_are_known_to_be_shorter(scene):
+    model = model_of(TINY, scene)
+    costs = [model.step_cost(step, 5000) for step in (0, 250, 1000, 5000)]
+    assert costs == sorted(costs)
+    assert costs[0] == pytest.approx(0.7) and costs[-1] == pytest.approx(1.0, abs=1e-3)
+
+
 def test_a_batch_that_meets_nothing_is_background_and_still_trains(scene):
     model, batch = model_of(TINY, scene), batch_of(scene)
     away = replace(batch, rays=replace(batch.rays, directions=-batch.rays.directions))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Instant-NGP as a Diorama model: training pixels, losses, and its two grids."""
 
+import math
 from dataclasses import replace
 
 import torch
@@ -31,6 +32,7 @@ from diorama.ops.march import Marched
 HIDDEN_TRANSMITTANCE = 1e-4  # a sample behind this much matter changes no pixel
 LOOK_COST = 4  # looking at a density without gradients costs a quarter of a training sample
 HUBER_DELTA = 0.1
+EARLY_SHARE, EARLY_STEPS = 0.3, 500  # the first steps are so much shorter, and it fades so (lego)
 REFERENCE_HALF_SIDE = 1.5  # of the box for which the density's bias was chosen
 
 
@@ -136,6 +138,11 @@ class NgpModel(Model):
 
     def next_num_rays(self, num_rays: int) -> int:
         return self.sampler.next_num_rays(num_rays)
+
+    def step_cost(self, step: int, max_steps: int) -> float:
+        """Rays become more as the grid empties, and with them what is marched and blended."""
+        del max_steps
+        return 1 - EARLY_SHARE * math.exp(-step / EARLY_STEPS)
 
     def render(self, camera: Cameras) -> RenderOutput:
         return render_image(self, camera)
