@@ -63,10 +63,10 @@ def main(arguments: list[str]) -> None:
     use_threads(options.threads)
     run = load(options.run, options.device, options.up)
     tell(run.notes, options.quiet)
+    path = camera_path(run.scene, options.path, options.frames)
     if run.path.is_file():
         said = f"{options.up} is taken for up, for splat files do not tell; --up names another."
         tell([said], options.quiet)
-    path = camera_path(run.scene, options.path, options.frames)
     cameras = path.cameras if options.scale == 1.0 else path.cameras.rescaled(options.scale)
     folder = options.output or _renders(run.path) / Path(options.path).stem
     on_frame = None if options.quiet else _progress(len(cameras))
