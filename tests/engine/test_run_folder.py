@@ -3,7 +3,6 @@
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -144,10 +143,3 @@ def test_a_file_in_the_way_is_named(tmp_path):
     (tmp_path / "out").touch()
     with pytest.raises(UserError, match="a file is in the way"):
         create_run(tmp_path / "out", "lego", "tiny", None)
-
-
-def test_options_that_are_not_finite_are_not_written(run):
-    config = tiny_config()
-    config = replace(config, optim=replace(config.optim, lr=float("inf")))
-    with pytest.raises(UserError, match="finite"):
-        write_config(config, run)

@@ -12,7 +12,7 @@ import tyro
 from diorama.cli.arguments import parse
 from diorama.errors import UserError
 
-DESCRIPTION = "Render a run along a camera path; the data set need not be there."
+DESCRIPTION = "Render a run or a splat file along a camera path; the data set need not be there."
 REPORT_SECONDS = 5.0
 Output = Literal["rgb", "depth", "alpha", "disparity"]
 

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options that make no sense, refused before anything is read or written."""
 
-from diorama.config import TrainerConfig
+from typing import Any
+
+from diorama.config import TrainerConfig, to_plain
+from diorama.engine.disk import finite
 from diorama.errors import UserError
 
 
 def check_config(config: TrainerConfig) -> None:
     """Raise a `UserError` naming the first flag whose value cannot be meant."""
+    if wrong := _not_finite(to_plain(config)):
+        raise UserError(f"--{wrong.replace('_', '-')}: must be a finite number.")
     at_least = {
         "--max-steps": (config.max_steps, 1),
         "--optim.accumulate": (config.optim.accumulate, 1),
@@ -28,3 +33,11 @@ def check_config(config: TrainerConfig) -> None:
     for flag, value in above_zero.items():
         if value is not None and not value > 0:
             raise UserError(f"{flag} {value}: must be above 0.")
+
+
+def _not_finite(data: Any, name: str = "") -> str | None:
+    """The first option, by its dotted name, that holds a number which JSON does not have."""
+    if isinstance(data, dict):
+        found = (_not_finite(value, f"{name}.{key}".strip(".")) for key, value in data.items())
+        return next(filter(None, found), None)
+    return name if finite(data) != data else None

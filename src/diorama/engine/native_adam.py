@@ -92,15 +92,7 @@ class _NativeStep(torch.optim.Optimizer):
         blocks = self._blocks.get(id(parameter))
         if blocks is None or not blocks.describes(*moments):
             blocks = _Blocks.of(*moments)
-        beta1, beta2 = group["betas"]
-        rule = AdamRule(
-            lr=float(group["lr"]),
-            beta1=beta1,
-            beta2=beta2,
-            eps=float(group["eps"]),
-            weight_decay=float(group["weight_decay"]),
-            is_decoupled=self._is_decoupled,
-        )
+        rule = AdamRule.of(group, self._is_decoupled)
         assert parameter.grad is not None, "only parameters with gradients are updated"
         adam_step_(parameter, parameter.grad, *moments, int(state["step"]), rule, blocks.touched)
         return blocks

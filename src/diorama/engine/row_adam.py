@@ -56,15 +56,7 @@ class RowAdam(torch.optim.Optimizer):
         rows = self._chosen.get(id(parameter))
         if rows is None:
             rows = torch.ones(len(parameter), dtype=torch.bool, device=parameter.device)
-        beta1, beta2 = group["betas"]
-        rule = AdamRule(
-            lr=float(group["lr"]),
-            beta1=beta1,
-            beta2=beta2,
-            eps=float(group["eps"]),
-            weight_decay=float(group["weight_decay"]),
-            is_decoupled=self.is_decoupled,
-        )
+        rule = AdamRule.of(group, self.is_decoupled)
         assert parameter.grad is not None, "only parameters with gradients are updated"
         adam_rows_step_(
             parameter, parameter.grad, state["exp_avg"], state["exp_avg_sq"], state["row_steps"],

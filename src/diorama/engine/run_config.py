@@ -5,11 +5,11 @@ import dataclasses
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from diorama.config import TrainerConfig, from_plain, to_plain
 from diorama.config.trainer import SCHEMA_VERSION
-from diorama.engine.disk import finite, read_json, write_json
+from diorama.engine.disk import read_json, write_json
 from diorama.engine.run_folder import RunFolder
 from diorama.engine.versions import diorama_version
 from diorama.errors import UserError
@@ -38,25 +38,14 @@ def with_absolute_data(config: _T) -> _T:
 def write_config(config: TrainerConfig, run: RunFolder) -> None:
     """Write config.json; the data path is kept absolute and relative to the run folder."""
     config = with_absolute_data(config)
-    plain = to_plain(config)
-    if wrong := _not_finite(plain):
-        raise UserError(f"the option {wrong} must be a finite number.")
     content = {
         "schema_version": SCHEMA_VERSION,
         "diorama_version": diorama_version(),
         "method": config.method,
         "data_relative_to_run": _relative(config.data.path, run.path),
-        "config": plain,
+        "config": to_plain(config),
     }
     write_json(run.config_file, content)
-
-
-def _not_finite(data: Any, name: str = "") -> str | None:
-    """The first option, by its dotted name, that holds a number which JSON does not have."""
-    if isinstance(data, dict):
-        found = (_not_finite(value, f"{name}.{key}".strip(".")) for key, value in data.items())
-        return next(filter(None, found), None)
-    return name if finite(data) != data else None
 
 
 def read_config(

@@ -9,7 +9,9 @@ This is torch's formula. Kernel and torch agree to float32's rounding, not to th
 they multiply and divide in another order; the difference is at most about 3e-7 of a step's length.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -32,6 +34,19 @@ class AdamRule:
     weight_decay: float = 0.0
     is_decoupled: bool = False
     """Weight decay as in AdamW."""
+
+    @staticmethod
+    def of(group: Mapping[str, Any], is_decoupled: bool) -> "AdamRule":
+        """The rule of a parameter group of torch's optimisers."""
+        beta1, beta2 = group["betas"]
+        return AdamRule(
+            lr=float(group["lr"]),
+            beta1=beta1,
+            beta2=beta2,
+            eps=float(group["eps"]),
+            weight_decay=float(group["weight_decay"]),
+            is_decoupled=is_decoupled,
+        )
 
 
 def touched_blocks(

@@ -62,7 +62,8 @@ class NerfactoConfig(ModelConfig):
     initial_density: float | None = None
     """Density at the start, per half side of the box; unset: 0.1, and 1 for objects."""
     exposure: bool = False
-    """Learn gains of the colour channels for each training image."""
+    """Learn gains of the colour channels for each training image; other views are exposed as the
+    training images around them."""
     refine_poses: bool = False
     """Correct the training cameras' poses along with the scene."""
     interlevel: float = 1.0

@@ -57,7 +57,7 @@ class NerfactoModel(Model):
         self.appearance = Appearance(num_images, size, scene.splits["train"]) if size else None
         self.poses = PoseRefinement(num_images) if config.refine_poses else None
         train = scene.splits["train"]
-        self.exposure = ExposureGains(num_images, train) if config.exposure else None
+        self.exposure = ExposureGains(scene.cameras, train) if config.exposure else None
         self.points = PointRays(scene) if config.point_loss > 0 else None
         self.reinitialize(torch.Generator().manual_seed(int(torch.randint(2**62, ()))))
 

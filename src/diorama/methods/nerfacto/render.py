@@ -48,8 +48,11 @@ def render_image(model: "NerfactoModel", camera: Cameras) -> RenderOutput:
     seen = RayPicture.cat(
         [render_rays(model, rays[start : start + chunk]) for start in range(0, len(rays), chunk)]
     )
+    rgb = seen.rgb
+    if model.exposure is not None:
+        rgb = (rgb * model.exposure.at(camera)).clamp(max=1.0)
     return RenderOutput(
-        seen.rgb.view(*size, 3),
+        rgb.view(*size, 3),
         (seen.expected * rays.z_scale).view(size),
         seen.opacity.view(size),
         seen.normal.view(*size, 3),
@@ -58,7 +61,7 @@ def render_image(model: "NerfactoModel", camera: Cameras) -> RenderOutput:
 
 
 def render_rays(model: "NerfactoModel", rays: Rays) -> RayPicture:
-    """The samples of training without their jitter, under the mean appearance."""
+    """The samples of training without their jitter, under the mean appearance and exposure."""
     samples, _ = model.sampler.sample(rays)
     code = None if model.appearance is None else model.appearance.mean().expand(len(rays), -1)
     density, rgb = model.field_at(rays, samples, code)
