@@ -11,7 +11,7 @@ from diorama.errors import UserError
 def check_config(config: TrainerConfig) -> None:
     """Raise a `UserError` naming the first flag whose value cannot be meant."""
     if wrong := _not_finite(to_plain(config)):
-        raise UserError(f"--{wrong.replace('_', '-')}: must be a finite number.")
+        raise UserError(f"{_flag(wrong)}: must be a finite number.")
     at_least = {
         "--max-steps": (config.max_steps, 1),
         "--optim.accumulate": (config.optim.accumulate, 1),
@@ -41,3 +41,8 @@ def _not_finite(data: Any, name: str = "") -> str | None:
         found = (_not_finite(value, f"{name}.{key}".strip(".")) for key, value in data.items())
         return next(filter(None, found), None)
     return name if finite(data) != data else None
+
+
+def _flag(name: str) -> str:
+    """The flag of an option; however deep the option is, flags are two words deep."""
+    return "--" + ".".join(name.split(".")[-2:]).replace("_", "-")
