@@ -74,3 +74,30 @@ def test_a_lone_long_step_does_not_count_but_a_recurring_one_does():
         recurring.note_step(3.0 if step % 20 == 0 else 0.1)
     assert lone.step_seconds == pytest.approx(0.1)
     assert recurring.step_seconds > 0.2
+
+
+def growing(minutes: float) -> TimeBudget:
+    """300 short steps, then long ones that should take five times as long and take three times."""
+    budget = TimeBudget(minutes)
+    for _ in range(300):
+        budget.note_step(0.01, cost=0.2)
+    return budget
+
+
+def test_short_first_steps_are_waited_out():
+    budget = growing(minutes=0.5)
+    assert not budget.is_ready(elapsed=3.0)  # a tenth of the budget
+    for _ in range(40):
+        budget.note_step(0.03, cost=1.0)
+    assert budget.is_ready(elapsed=4.2)
+    assert budget.step_seconds == pytest.approx(0.03)
+    plan = budget.plan(340, 10**6, 4.2, FREE)
+    assert plan.steps == pytest.approx(340 + (30 - 4.2) / 0.03, abs=1)
+
+
+def test_typical_steps_are_not_waited_for_forever():
+    budget = growing(minutes=0.25)
+    assert budget.is_ready(elapsed=3.0)  # a fifth of the budget
+    assert budget.step_seconds == pytest.approx(0.01)
+    plan = budget.plan(300, 10**6, 3.0, FREE)  # what the costs say is all there is
+    assert plan.steps == pytest.approx(300 + 12 / 0.05, abs=1)

@@ -21,7 +21,7 @@ from diorama.engine.signals import Interrupted, StopRequest
 from diorama.engine.speed import Speed, Stopwatch, seconds_of
 from diorama.engine.state import RunState, to_checkpoint
 from diorama.engine.step import StepResult, train_step
-from diorama.engine.time_budget import Costs, TimeBudget
+from diorama.engine.time_budget import Costs, TimeBudget, mean_cost
 from diorama.errors import UserError
 
 MAX_RESTARTS = 5
@@ -110,7 +110,7 @@ class TrainingLoop:
         elapsed = time.perf_counter() - started
         self._speed.note(elapsed, result.num_rays)
         if self._budget is not None:
-            self._budget.note_step(elapsed)
+            self._budget.note_step(elapsed, self._relative_cost(state.step - 1))
         return result
 
     def _after(self, result: StepResult) -> None:
@@ -210,6 +210,11 @@ class TrainingLoop:
         if self.config.max_minutes is None or self.state.planned_steps is not None:
             return None
         return TimeBudget(self.config.max_minutes, self.state.seconds)
+
+    def _relative_cost(self, step: int) -> float:
+        """What a step of the whole run should take, relative to the mean of all."""
+        cost, end = self.pipeline.model.step_cost, self.config.max_steps
+        return cost(step, end) / mean_cost(cost, 0, end, end)
 
     def _fix_plan(self, budget: TimeBudget) -> None:
         """Turn the time left into a number of steps, once, and make it durable."""
