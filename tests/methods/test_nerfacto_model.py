@@ -139,6 +139,17 @@ def test_views_are_rendered_under_the_mean_of_the_trained_codes(place):
     assert torch.equal(model.render(place.cameras[0]).rgb, before)
 
 
+def test_views_are_exposed_as_the_training_images_around_them(place):
+    model = model_of(replace(TINY, exposure=True), place)
+    assert model.exposure is not None
+    first = place.splits["train"][0]
+    before = model.render(place.cameras[first]).rgb
+    model.exposure.logarithms.data[first] = torch.tensor([-0.4, 0.0, 0.4])
+    gains = torch.exp(torch.tensor([-0.3, 0.0, 0.3]))  # a quarter of it is the mean of all four
+    after = model.render(place.cameras[first]).rgb
+    torch.testing.assert_close(after, (before * gains).clamp(max=1.0), rtol=1e-4, atol=1e-6)
+
+
 def test_jitter_and_background_come_from_the_generator(scene):
     model, batch = model_of(TINY, scene), batch_of(scene)
     one, two, again = (model(batch, 0, generator(seed)) for seed in (1, 2, 1))
