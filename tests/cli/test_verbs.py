@@ -131,6 +131,7 @@ def test_refusals_name_the_mistake_and_the_fix(data, tmp_path, capsys):
     assert "--data" in refusal(capsys, "train", "nerf")
     assert "which method" in refusal(capsys, "train", "--data", str(data))
     assert str(tmp_path) in refusal(capsys, "train", "nerf", "--data", str(tmp_path))
+    assert "PATH is missing: the run folder, one of" in refusal(capsys, "render")
     assert "no such run" in refusal(capsys, "eval", str(tmp_path / "none"))
     assert "--path swing" in refusal_of_render(capsys, data, tmp_path)
 

@@ -52,6 +52,10 @@ def _one_sentence(told: str, prog: str) -> str:
         nearest = re.search(r"Perhaps you meant:? (--[\w.-]+)", sentence)
         hint = f"did you mean {nearest[1]}? " if nearest else ""
         return f"there is no flag {unknown[1]}; {hint}{more}"
+    missing = re.search(r"Missing from .*?: (\S+) (.*?) ?\(required\)", sentence)
+    if missing:
+        name, meaning = missing.groups()
+        return f"{name} is missing: {meaning[:1].lower()}{meaning[1:]} {more}"
     sentence = re.sub(
         r"^(Parsing error|Value error|Invalid choice|Missing argument) ?", "", sentence
     )

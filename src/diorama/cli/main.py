@@ -66,5 +66,5 @@ def _help() -> str:
         "First steps:\n"
         "  diorama demo\n"
         "  diorama inspect DATA\n"
-        "  diorama train nerf-small --data DATA --max-minutes 10"
+        "  diorama train ngp-fast --data DATA --max-minutes 10"
     )

@@ -55,9 +55,10 @@ def newest_checkpoint(folder: Path) -> tuple[Checkpoint, Path, list[str]]:
         except CorruptCheckpoint as error:
             warnings.append(f"{path}: torn or corrupt ({error}); using the one before it.")
     if warnings:
+        newest = warnings[0].split("; using")[0].removeprefix(f"{folder}/")
         raise UserError(
             f"{folder}: none of the {len(warnings)} checkpoints is usable, the newest is "
-            f"{warnings[0].split('; using')[0].removeprefix(str(folder))}. Train again."
+            f"{newest}. Train again."
         )
     raise UserError(f"{folder}: there is no checkpoint yet. Train the run first.")
 
