@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "interleave.h"
+#include "lane_functions.h"
 #include "parallel.h"
 #include "simd.h"
 

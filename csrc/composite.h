@@ -6,16 +6,21 @@
 
 namespace diorama {
 
-// Samples of ray r are ray_offsets[r] .. ray_offsets[r + 1] - 1, front to back; values holds
-// num_channels numbers for each sample.
+// Samples of ray r are begin_of(r) .. begin_of(r + 1) - 1, front to back; values holds num_channels
+// numbers for each sample. Without ray_offsets every ray has samples_per_ray samples.
 template <class T>
 struct PackedSamples {
   const T* sigma;
   const T* delta;
   const T* values;
   const int64_t* ray_offsets;
+  int64_t samples_per_ray;
   int64_t num_rays;
   int64_t num_channels;
+
+  int64_t begin_of(int64_t ray) const {
+    return ray_offsets ? ray_offsets[ray] : ray * samples_per_ray;
+  }
 };
 
 // w_i, the transmittance behind sample i (which the backward pass needs), sum_i w_i v_i, sum_i w_i.
@@ -27,7 +32,8 @@ struct CompositeOutputs {
   T* opacity;
 };
 
-// What the forward pass kept, and the gradients of its outputs; grad_weights may be null (zero).
+// What the forward pass kept, and the gradients of its outputs; those of the weights and of the
+// opacity may be null (zero).
 template <class T>
 struct CompositeCotangents {
   const T* weights;

@@ -3,8 +3,6 @@
 // vectors, one for each of an item's numbers.
 #pragma once
 
-#include <cmath>
-
 #include "simd.h"
 
 namespace diorama {
@@ -61,28 +59,6 @@ inline void store_items(T* target, const Channels<T, kChannels>& items, int64_t 
     });
     store(target + j * kLanes<T>, mixed, count * kChannels - j * kLanes<T>);
   });
-}
-
-// f of every lane, for functions that vectors do not have.
-template <class T, class Function>
-inline Vec<T> map_lanes(Vec<T> v, const Function& f) {
-  alignas(kVectorBytes) T lanes[kLanes<T>];
-  store(lanes, v);
-  for (int64_t k = 0; k < kLanes<T>; ++k) lanes[k] = f(lanes[k]);
-  return load(lanes);
-}
-
-template <class T>
-inline Vec<T> square_root(Vec<T> v) {
-  return map_lanes<T>(v, [](T x) { return std::sqrt(x); });
-}
-
-// Whether any lane of a comparison holds.
-template <class T>
-inline bool any(Vec<SignedBits<T>> mask) {
-  SignedBits<T> bits = 0;
-  for (int64_t k = 0; k < kLanes<T>; ++k) bits |= mask[k];
-  return bits != 0;
 }
 
 }  // namespace diorama

@@ -9,6 +9,7 @@
 
 #include "huge_pages.h"
 #include "interleave.h"
+#include "lane_functions.h"
 #include "parallel.h"
 #include "spherical_harmonics_tile.h"
 

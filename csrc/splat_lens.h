@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "interleave.h"
+#include "lane_functions.h"
 
 namespace diorama::projection {
 

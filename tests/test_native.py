@@ -61,6 +61,23 @@ def test_every_runnable_build_can_be_wished_for(build: str):
     assert native._choose(build) == (native.load(build), build)
 
 
+def test_tensors_go_where_capsules_are_refused():
+    def kernel(argument: object) -> object:
+        if not isinstance(argument, torch.Tensor):
+            raise TypeError("a spent capsule")
+        return argument
+
+    tensor = torch.ones(2)
+    assert native._called_with_capsules(kernel)(tensor) is tensor
+
+
+@needs_build
+def test_a_call_that_fits_no_kernel_speaks_of_tensors():
+    kernel = native.load(native.runnable_builds()[0]).composite_forward
+    with pytest.raises(TypeError, match=r"torch\.Tensor"):
+        kernel(torch.ones(2), torch.ones(2))
+
+
 def test_off_leaves_it_to_torch_without_a_warning(recwarn: pytest.WarningsRecorder):
     assert native._choose("off") == (None, "off (DIORAMA_NATIVE=off)")
     assert not recwarn.list

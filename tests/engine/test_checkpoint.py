@@ -115,7 +115,8 @@ def test_the_newest_whole_one_is_used_and_the_others_are_named(tmp_path):
     assert [str(torn) in warnings[0], str(altered) in warnings[1]] == [True, True]
     assert "checksum" in warnings[1]
     path.write_bytes(b"")
-    with pytest.raises(UserError, match="none of the 3 checkpoints is usable"):
+    sentence = r"none of the 3 checkpoints is usable, the newest is step-000000030\.safetensors:"
+    with pytest.raises(UserError, match=sentence):
         newest_checkpoint(tmp_path)
     with pytest.raises(UserError, match=r"step-000000020.safetensors: torn or corrupt"):
         exact_checkpoint(altered)

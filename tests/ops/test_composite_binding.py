@@ -71,6 +71,15 @@ def test_nothing_is_converted(name: str, wrong: Any):
         native.module.composite_forward(**{**forward_arguments(), name: wrong})
 
 
+def test_rays_of_one_length_need_no_offsets():
+    arguments = forward_arguments() | {"ray_offsets": None}
+    with pytest.raises(ValueError, match="3 samples cannot be those of 2 rays of one length"):
+        native.module.composite_forward(**arguments)
+    of_three = {"ray_values": torch.empty(3, 2), "opacity": torch.empty(3)}
+    native.module.composite_forward(**(arguments | of_three))
+    torch.testing.assert_close(of_three["opacity"], -torch.expm1(-torch.ones(3)))
+
+
 def test_backward_checks_its_own_arguments():
     names = ("sigma", "delta", "values", "ray_offsets", "weights", "transmittance")
     arguments = {name: forward_arguments()[name] for name in names} | {
@@ -83,6 +92,7 @@ def test_backward_checks_its_own_arguments():
         "num_threads": 1,
     }
     native.module.composite_backward(**arguments)
+    native.module.composite_backward(**(arguments | {"grad_opacity": None}))
     for name, wrong in {"grad_sigma": torch.empty(2), "grad_values": torch.empty(3, 3)}.items():
         with pytest.raises(ValueError, match=f"{name} must have size"):
             native.module.composite_backward(**{**arguments, name: wrong})

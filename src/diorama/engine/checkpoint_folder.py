@@ -48,17 +48,23 @@ def save_checkpoint(checkpoint: Checkpoint, folder: Path, keep: int) -> Path:
 
 def newest_checkpoint(folder: Path) -> tuple[Checkpoint, Path, list[str]]:
     """The newest whole checkpoint, its file, and a sentence for each newer one that is not."""
-    warnings: list[str] = []
+    broken: list[tuple[Path, CorruptCheckpoint]] = []
     for path in list_checkpoints(folder):
         try:
-            return read_checkpoint(path), path, warnings
+            checkpoint = read_checkpoint(path)
         except CorruptCheckpoint as error:
-            warnings.append(f"{path}: torn or corrupt ({error}); using the one before it.")
-    if warnings:
-        newest = warnings[0].split("; using")[0].removeprefix(f"{folder}/")
+            broken.append((path, error))
+            continue
+        return (
+            checkpoint,
+            path,
+            [f"{bad}: torn or corrupt ({why}); using the one before it." for bad, why in broken],
+        )
+    if broken:
+        newest, why = broken[0]
         raise UserError(
-            f"{folder}: none of the {len(warnings)} checkpoints is usable, the newest is "
-            f"{newest}. Train again."
+            f"{folder}: none of the {len(broken)} checkpoints is usable, the newest is "
+            f"{newest.name}: torn or corrupt ({why}). Train again."
         )
     raise UserError(f"{folder}: there is no checkpoint yet. Train the run first.")
 

@@ -95,13 +95,7 @@ def composite_dense(
         raise ValueError(_shape_message("values without its last axis", sigma.shape, values.shape))
     if not native.serves(sigma, delta, values):
         return composite_dense_reference(sigma, delta, values)
-    num_rays, num_samples, num_channels = values.shape
-    ray_offsets = torch.arange(num_rays + 1) * num_samples
-    packed_values = values.reshape(num_rays * num_samples, num_channels)
-    weights, ray_values, opacity = _Composite.apply(
-        sigma.reshape(-1), delta.reshape(-1), packed_values, ray_offsets
-    )
-    return Composite(weights.view(num_rays, num_samples), ray_values, opacity)
+    return Composite(*_Composite.apply(sigma, delta, values, None))
 
 
 def _shape_message(name: str, expected: torch.Size, got: torch.Size) -> str:
@@ -109,24 +103,28 @@ def _shape_message(name: str, expected: torch.Size, got: torch.Size) -> str:
 
 
 class _Composite(torch.autograd.Function):
-    """The native kernel; it also keeps the transmittance behind each sample for the way back."""
+    """The native kernel; it also keeps the transmittance behind each sample for the way back.
+
+    Without offsets sigma and delta have a row, and values a table, for each ray.
+    """
 
     @staticmethod
     def forward(
-        ctx: Any, sigma: Tensor, delta: Tensor, values: Tensor, ray_offsets: Tensor
+        ctx: Any, sigma: Tensor, delta: Tensor, values: Tensor, ray_offsets: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
         sigma, delta, values = (t.detach().contiguous() for t in (sigma, delta, values))
-        ray_offsets = ray_offsets.contiguous()
-        num_rays, num_channels = len(ray_offsets) - 1, values.shape[1]
+        ray_offsets = None if ray_offsets is None else ray_offsets.contiguous()
+        num_rays = len(sigma) if ray_offsets is None else len(ray_offsets) - 1
         weights, transmittance = torch.empty_like(sigma), torch.empty_like(sigma)
-        ray_values, opacity = sigma.new_empty(num_rays, num_channels), sigma.new_empty(num_rays)
+        ray_values = sigma.new_empty(num_rays, values.shape[-1])
+        opacity = sigma.new_empty(num_rays)
         native.module.composite_forward(
-            sigma,
-            delta,
-            values,
+            sigma.view(-1),
+            delta.view(-1),
+            _rows(values),
             ray_offsets,
-            weights,
-            transmittance,
+            weights.view(-1),
+            transmittance.view(-1),
             ray_values,
             opacity,
             native.num_threads(),
@@ -148,20 +146,20 @@ class _Composite(torch.autograd.Function):
             torch.empty_like(t) if is_needed else None
             for t, is_needed in zip((sigma, delta, values), ctx.needs_input_grad[:3], strict=True)
         )
-        num_rays, num_channels = len(ray_offsets) - 1, values.shape[1]
+        num_rays = len(sigma) if ray_offsets is None else len(ray_offsets) - 1
         native.module.composite_backward(
-            sigma,
-            delta,
-            values,
+            sigma.view(-1),
+            delta.view(-1),
+            _rows(values),
             ray_offsets,
-            weights,
-            transmittance,
-            None if grad_weights is None else grad_weights.contiguous(),
-            _or_zeros(grad_ray_values, values, (num_rays, num_channels)),
-            _or_zeros(grad_opacity, values, (num_rays,)),
-            grad_sigma,
-            grad_delta,
-            grad_values,
+            weights.view(-1),
+            transmittance.view(-1),
+            None if grad_weights is None else grad_weights.contiguous().view(-1),
+            _or_zeros(grad_ray_values, values, (num_rays, values.shape[-1])),
+            None if grad_opacity is None else grad_opacity.contiguous(),
+            None if grad_sigma is None else grad_sigma.view(-1),
+            None if grad_delta is None else grad_delta.view(-1),
+            None if grad_values is None else _rows(grad_values),
             native.num_threads(),
         )
         return grad_sigma, grad_delta, grad_values, None
@@ -169,3 +167,8 @@ class _Composite(torch.autograd.Function):
 
 def _or_zeros(gradient: Tensor | None, like: Tensor, shape: tuple[int, ...]) -> Tensor:
     return like.new_zeros(shape) if gradient is None else gradient.contiguous()
+
+
+def _rows(values: Tensor) -> Tensor:
+    """One row of channels per sample; the number of samples may be zero, and that of channels."""
+    return values.view(values.shape[:-1].numel(), values.shape[-1])
