@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures a case: kernel, reference and compiled reference in turns, then the kernel alone."""
 
+import logging
 from dataclasses import dataclass
 
 import torch
@@ -62,6 +63,8 @@ def measure(case: Case, seconds: float, with_compile: bool) -> Measurement:
 
 def _compile(compiled: Work) -> str | None:
     """Make torch.compile do its work by a first call; the reason if it cannot, in one line."""
+    # A reference that is compiled in pieces is measured all the same; why it is, is torch's affair.
+    logging.getLogger("torch._dynamo").setLevel(logging.ERROR)
     # Otherwise a second case of the same function would be compiled for shapes of any size.
     torch.compiler.reset()
     try:
