@@ -149,18 +149,6 @@ inline Vec<T> permute(Vec<T> a, Vec<T> b, Index) {
   }(std::make_index_sequence<kLanes<T>>());
 }
 
-// Lane k becomes the product of lanes 0 .. k.
-template <class T, int kStep = 1>
-inline Vec<T> prefix_product(Vec<T> v) {
-  if constexpr (kStep >= kLanes<T>) {
-    return v;
-  } else {
-    constexpr int kCount = kLanes<T>;
-    const auto up = [](int k) { return k < kStep ? kCount : k - kStep; };
-    return prefix_product<T, 2 * kStep>(v * permute<T>(v, splat(T(1)), up));
-  }
-}
-
 // Lane k becomes the sum of lanes k .. last.
 template <class T, int kStep = 1>
 inline Vec<T> suffix_sum(Vec<T> v) {
