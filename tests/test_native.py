@@ -61,14 +61,18 @@ def test_every_runnable_build_can_be_wished_for(build: str):
     assert native._choose(build) == (native.load(build), build)
 
 
-def test_tensors_go_where_capsules_are_refused():
+def test_kernels_get_capsules_and_tensors_where_those_are_refused():
+    seen: list[str] = []
+
     def kernel(argument: object) -> object:
+        seen.append(type(argument).__name__)
         if not isinstance(argument, torch.Tensor):
             raise TypeError("a spent capsule")
         return argument
 
     tensor = torch.ones(2)
     assert native._called_with_capsules(kernel)(tensor) is tensor
+    assert seen == ["PyCapsule", "Tensor"]
 
 
 @needs_build
