@@ -1,45 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compositing, forward: along one ray after the other, with scans within vectors of its samples.
+// Compositing, forward. A few rays at a time go through three loops: what samples absorb, products
+// within vectors, products along rays. Each loop's steps depend little on one another, so that the
+// processor can work on many of them at once; in one loop for everything they would wait in line.
 #include "composite.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "absorption.h"
 #include "composite_rays.h"
+#include "denormals.h"
 #include "parallel.h"
-#include "simd_math.h"
 
 namespace diorama {
 namespace {
 
-// What a vector's worth of rays adds up to, each sum still spread over the lanes of a vector: lanes
+// What a vector's worth of rays adds up to, each sum still spread over the lanes of vectors: lanes
 // are summed for all of the rays at once.
 template <class T, int kChannels>
 struct RaySums {
-  Vec<T> opacity[kLanes<T>] = {};
-  Vec<T> values[std::max(kChannels, 1)][kLanes<T>] = {};
+  Channels<T, 1> opacity[kLanes<T>] = {};
+  Channels<T, std::max(kChannels, 1)> values[kLanes<T>] = {};
 
-  // interleaved: for each of a ray's vectors of interleaved channels the sum over its samples.
-  void set_values(int64_t slot, const Vec<T> (&interleaved)[std::max(kChannels, 1)]) {
-    for_constants<kChannels>([&](auto c) {
-      Vec<T> channel{};
-      for_constants<kChannels>([&](auto j) {
-        channel = permute<T>(channel, channel + interleaved[j], [](int k) {
-          const int place = decltype(j)::value * int(kLanes<T>) + k;
-          return place % kChannels == decltype(c)::value ? int(kLanes<T>) + k : k;
-        });
-      });
-      values[c][slot] = channel;
-    });
-  }
-
-  void write(const CompositeOutputs<T>& out, int64_t first, int64_t count) const {
-    store(out.opacity + first, sum_each<T, kLanes<T>>(opacity), count);
+  void write(const CompositeOutputs<T>& out, int64_t first, int64_t count) {
+    store(out.opacity + first, sum_items<T, 1>(opacity)[0], count);
     if constexpr (kChannels != kAnyChannels) {
-      Channels<T, kChannels> totals;
-      for_constants<kChannels>([&](auto c) { totals[c] = sum_each<T, kLanes<T>>(values[c]); });
-      store_items<kChannels>(out.values + first * kChannels, totals, count);
+      const Channels<T, kChannels>& sums = sum_items<T, kChannels>(values);
+      for_constants<kChannels>([&](auto j) {
+        const int64_t done = j * kLanes<T>;
+        store(out.values + first * kChannels + done, sums[j], count * kChannels - done);
+      });
     }
   }
 };
@@ -51,34 +40,51 @@ void add_values(const T* weights, const T* values, int64_t count, int64_t channe
     for (int64_t c = 0; c < channels; ++c) total[c] += weights[k] * values[k * channels + c];
 }
 
+// Of each sample by itself: exp(-tau), left in the place of the transmittance, and 1 - exp(-tau),
+// in that of the weight.
+template <class T>
+[[gnu::flatten]] void absorb(const PackedSamples<T>& in, const CompositeOutputs<T>& out,
+                             int64_t begin, int64_t end) {
+  Stretches<T>(begin, end).front_to_back([&](int64_t i, auto num_vectors, auto count) {
+    constexpr int kCount = decltype(num_vectors)::value;
+    const Absorption<T, kCount> each = absorption(load_block<T, kCount>(in.sigma + i, count) *
+                                                  load_block<T, kCount>(in.delta + i, count));
+    store_block(out.transmittance + i, each.through, count);
+    store_block(out.weights + i, each.absorbed, count);
+  });
+}
+
+template <class T>
+[[gnu::flatten]] void multiply_within_vectors(const PackedSamples<T>& in,
+                                              const CompositeOutputs<T>& out, int64_t ray) {
+  stretches_of(in, ray).front_to_back([&](int64_t i, auto num_vectors, auto count) {
+    constexpr int kCount = decltype(num_vectors)::value;
+    const auto each = load_block<T, kCount>(out.transmittance + i, count);
+    store_block(out.transmittance + i, prefix_product(each), count);
+  });
+}
+
 template <class T, int kChannels>
-void forward_ray(const PackedSamples<T>& in, const CompositeOutputs<T>& out, int64_t ray,
-                 int64_t slot, RaySums<T, kChannels>& sums) {
-  Vec<T> interleaved[std::max(kChannels, 1)] = {}, opacity{};
-  Vec<T> transmittance = broadcast(T(1));
+[[gnu::flatten]] void forward_ray(const PackedSamples<T>& in, const CompositeOutputs<T>& out,
+                                  int64_t ray, int64_t slot, RaySums<T, kChannels>& sums) {
+  Channels<T, std::max(kChannels, 1)> values{};
+  Vec<T> opacity{}, carried = broadcast(T(1));
   T* total = out.values + ray * in.num_channels;
   if constexpr (kChannels == kAnyChannels) std::fill_n(total, in.num_channels, T(0));
 
-  const Stretches<T> stretches(in.begin_of(ray), in.begin_of(ray + 1));
-  stretches.front_to_back([&](int64_t i, auto num_vectors, auto count) {
+  stretches_of(in, ray).front_to_back([&](int64_t i, auto num_vectors, auto count) {
     constexpr int kCount = decltype(num_vectors)::value;
     using Vectors = Block<T, kCount>;
-    const Vectors tau =
-        load_block<T, kCount>(in.sigma + i, count) * load_block<T, kCount>(in.delta + i, count);
-    const Absorption<T, kCount> each = absorption(tau);
-    const Vectors through = prefix_product(each.through);
-    Vectors front, behind;
+    const Vectors absorbed = load_block<T, kCount>(out.weights + i, count);
+    Vectors front, behind = load_block<T, kCount>(out.transmittance + i, count);
 #pragma GCC unroll 16
     for (int u = 0; u < kCount; ++u) {
-      const Vec<T> product = through[u] * transmittance;
-      // Denormals would be a hundred times slower and change nothing that can be seen.
-      const auto is_tiny = is_less<T>(product, broadcast(std::numeric_limits<T>::min()));
-      behind[u] = select<T>(is_tiny, Vec<T>{}, product);
-      front[u] = permute<T>(behind[u], transmittance,
-                            [](int k) { return k == 0 ? int(kLanes<T>) : k - 1; });
-      transmittance = permute<T>(behind[u], behind[u], [](int) { return int(kLanes<T>) - 1; });
+      behind[u] *= carried;
+      front[u] =
+          permute<T>(behind[u], carried, [](int k) { return k == 0 ? int(kLanes<T>) : k - 1; });
+      carried = permute<T>(behind[u], behind[u], [](int) { return int(kLanes<T>) - 1; });
     }
-    const Vectors weights = front * each.absorbed;
+    const Vectors weights = front * absorbed;
     store_block(out.transmittance + i, behind, count);
     store_block(out.weights + i, weights, count);
     if constexpr (kChannels == kAnyChannels)
@@ -87,16 +93,16 @@ void forward_ray(const PackedSamples<T>& in, const CompositeOutputs<T>& out, int
 #pragma GCC unroll 16
     for (int u = 0; u < kCount; ++u) {
       opacity += weights[u];
-      const T* values = in.values + (i + u * kLanes<T>)*kChannels;
+      const T* source = in.values + (i + u * kLanes<T>)*kChannels;
       for_constants<kChannels>([&](auto j) {
         const int64_t done = j * kLanes<T>;
-        interleaved[j] +=
-            spread<T, kChannels, j>(weights[u]) * load(values + done, count * kChannels - done);
+        values[j] +=
+            spread<T, kChannels, j>(weights[u]) * load(source + done, count * kChannels - done);
       });
     }
   });
-  sums.opacity[slot] = opacity;
-  sums.set_values(slot, interleaved);
+  sums.opacity[slot][0] = opacity;
+  sums.values[slot] = values;
 }
 
 template <class T, int kChannels>
@@ -105,6 +111,8 @@ void forward_rays(const PackedSamples<T>& in, const CompositeOutputs<T>& out, in
   RaySums<T, kChannels> sums;
   for (int64_t first = begin; first < end; first += kLanes<T>) {
     const int64_t count = std::min<int64_t>(kLanes<T>, end - first);
+    absorb(in, out, in.begin_of(first), in.begin_of(first + count));
+    for (int64_t k = 0; k < count; ++k) multiply_within_vectors(in, out, first + k);
     for (int64_t k = 0; k < count; ++k) forward_ray<T, kChannels>(in, out, first + k, k, sums);
     sums.write(out, first, count);
   }
@@ -117,6 +125,7 @@ void composite_forward(const PackedSamples<T>& samples, const CompositeOutputs<T
                        int num_threads) {
   with_channels(samples.num_channels, [&](auto channels) {
     parallel_for(samples.num_rays, kRaysPerPiece, num_threads, [&](int64_t begin, int64_t end) {
+      const WithoutDenormals here;
       forward_rays<T, channels>(samples, out, begin, end);
     });
   });

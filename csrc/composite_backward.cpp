@@ -73,8 +73,7 @@ void backward_ray(const PackedSamples<T>& in, const CompositeCotangents<T>& kept
   const ValueGrad<T, kChannels> grad_value(kept.grad_values + ray * channels, channels);
   const T grad_opacity = kept.grad_opacity ? kept.grad_opacity[ray] : T(0);
   Vec<T> carried{};
-  const Stretches<T> stretches(in.begin_of(ray), in.begin_of(ray + 1));
-  stretches.back_to_front([&](int64_t i, auto num_vectors, auto count) {
+  stretches_of(in, ray).back_to_front([&](int64_t i, auto num_vectors, auto count) {
     constexpr int kCount = decltype(num_vectors)::value;
     using Vectors = Block<T, kCount>;
     const auto values_of = [&](int u) { return (i + u * kLanes<T>)*channels; };

@@ -51,6 +51,11 @@ struct Stretches {
   }
 };
 
+template <class T>
+inline Stretches<T> stretches_of(const PackedSamples<T>& samples, int64_t ray) {
+  return Stretches<T>(samples.begin_of(ray), samples.begin_of(ray + 1));
+}
+
 template <class T, int kCount>
 inline Block<T, kCount> load_block(const T* source, int64_t count) {
   return block_of<T, kCount>([&](int u) { return load(source + u * kLanes<T>, count); });

@@ -23,24 +23,54 @@ inline void for_constants(const Work& work) {
   }(std::make_integer_sequence<int, kCount>());
 }
 
+// Which of several vectors' lanes Index takes: number k of the result is number Index{}(k) of all
+// the vectors' lanes. Index is a lambda without captures.
+template <class T, int kCount, class Index>
+struct Taken {
+  static constexpr int lanes = kLanes<T>;
+
+  static constexpr int vector(int k) { return Index{}(k) / lanes; }
+  static constexpr int lane(int k) { return Index{}(k) % lanes; }
+  static constexpr bool any_of(int wanted) {
+    for (int k = 0; k < lanes; ++k)
+      if (vector(k) == wanted) return true;
+    return false;
+  }
+  static constexpr int next(int from) {
+    while (from < kCount && !any_of(from)) ++from;
+    return from;
+  }
+};
+
+// These lanes as one vector. One instruction for each vector that is needed, but for the first.
+template <class T, int kCount, class Index>
+inline Vec<T> gather_lanes(const Vec<T> (&v)[kCount], Index) {
+  using From = Taken<T, kCount, Index>;
+  constexpr int kFirst = From::next(0), kSecond = From::next(kFirst + 1);
+  Vec<T> taken = v[kFirst];
+  if constexpr (kSecond == kCount)
+    return permute<T>(taken, taken, [](int k) { return From::lane(k); });
+  for_constants<kCount>([&](auto vector) {
+    constexpr int kVector = decltype(vector)::value;
+    if constexpr (kVector > From::next(0) && From::any_of(kVector))
+      taken = permute<T>(taken, v[kVector], [](int k) {
+        if (From::vector(k) == kVector) return From::lanes + From::lane(k);
+        // What comes from the first vector is put in its place along with the second's.
+        const bool is_second = kVector == From::next(From::next(0) + 1);
+        return is_second && From::vector(k) == From::next(0) ? From::lane(k) : k;
+      });
+  });
+  return taken;
+}
+
 // The first `count` items at `source`, zeros behind them; lane k is item k.
 template <int kChannels, class T>
 inline Channels<T, kChannels> load_items(const T* source, int64_t count) {
-  constexpr int kCount = kLanes<T>;
   Channels<T, kChannels> raw, items;
   for_constants<kChannels>(
-      [&](auto j) { raw[j] = load(source + j * kCount, count * kChannels - j * kCount); });
+      [&](auto j) { raw[j] = load(source + j * kLanes<T>, count * kChannels - j * kLanes<T>); });
   for_constants<kChannels>([&](auto c) {
-    items[c] = raw[0];
-    // Take from one vector after the other the lanes that hold number c of an item.
-    for_constants<kChannels - 1>([&](auto j) {
-      items[c] = permute<T>(items[c], raw[j + 1], [](int k) {
-        constexpr int kCount = kLanes<T>, kVector = decltype(j)::value + 1;
-        const int place = k * kChannels + decltype(c)::value;
-        if (place / kCount == kVector) return kCount + place % kCount;
-        return kVector == 1 && place < kCount ? place : k;
-      });
-    });
+    items[c] = gather_lanes<T>(raw.at, [](int k) { return k * kChannels + decltype(c)::value; });
   });
   return items;
 }
@@ -48,17 +78,47 @@ inline Channels<T, kChannels> load_items(const T* source, int64_t count) {
 template <int kChannels, class T>
 inline void store_items(T* target, const Channels<T, kChannels>& items, int64_t count) {
   for_constants<kChannels>([&](auto j) {
-    Vec<T> mixed = items[0];
-    for_constants<kChannels - 1>([&](auto c) {
-      mixed = permute<T>(mixed, items[c + 1], [](int k) {
-        constexpr int kCount = kLanes<T>, kChannel = decltype(c)::value + 1;
-        const int place = decltype(j)::value * kCount + k;
-        if (place % kChannels == kChannel) return kCount + place / kChannels;
-        return kChannel == 1 && place % kChannels == 0 ? place / kChannels : k;
-      });
+    const Vec<T> mixed = gather_lanes<T>(items.at, [](int k) {
+      const int place = decltype(j)::value * int(kLanes<T>) + k;
+      return place % kChannels * int(kLanes<T>) + place / kChannels;
     });
     store(target + j * kLanes<T>, mixed, count * kChannels - j * kLanes<T>);
   });
+}
+
+// Rows of `length` numbers, summed half upon half: where the first of the two summands of number
+// `place` stands. The other one stands half a row behind it.
+constexpr int first_summand(int place, int length) {
+  return place / (length / 2) * length + place % (length / 2);
+}
+
+// Sums over items, for as many rays as a vector has lanes. At first each of the groups holds the
+// numbers of one ray, one item of kChannels numbers after the other. Two groups at a time become
+// one, whose rays have half as many items: the sums of their first and their last ones. In the end
+// one group, which is returned, holds one item for each ray. The groups are used up.
+template <class T, int kChannels, int kGroups = kLanes<T>>
+inline const Channels<T, kChannels>& sum_items(Channels<T, kChannels>* groups) {
+  if constexpr (kGroups > 1) {
+    for (int i = 0; i < kGroups / 2; ++i) {
+      Vec<T> both[2 * kChannels];
+      for_constants<kChannels>([&](auto j) {
+        both[j] = groups[2 * i][j];
+        both[kChannels + j] = groups[2 * i + 1][j];
+      });
+      for_constants<kChannels>([&](auto j) {
+        const auto place = [](int k) { return decltype(j)::value * int(kLanes<T>) + k; };
+        using Place = decltype(place);
+        groups[i][j] =
+            gather_lanes<T>(both,
+                            [](int k) { return first_summand(Place{}(k), kChannels * kGroups); }) +
+            gather_lanes<T>(both, [](int k) {
+              return first_summand(Place{}(k), kChannels * kGroups) + kChannels * kGroups / 2;
+            });
+      });
+    }
+    return sum_items<T, kChannels, kGroups / 2>(groups);
+  }
+  return groups[0];
 }
 
 }  // namespace diorama

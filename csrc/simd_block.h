@@ -64,16 +64,19 @@ inline Block<T, kCount> operator*(const Block<T, kCount>& a, T b) {
   return map(a, [&](Vec<T> v) { return v * b; });
 }
 
-// In each vector by itself, lane k becomes the product of lanes 0 .. k.
+// In each vector by itself, lane k becomes the product of lanes 0 .. k. Lanes go in pairs, fours
+// ..: the upper half of each is multiplied by the last of the lower half. Unlike a shift by so many
+// lanes, the first of these steps stay within a quarter of the vector, which is twice as fast.
 template <class T, int kCount, int kStep = 1>
 inline Block<T, kCount> prefix_product(const Block<T, kCount>& v) {
   if constexpr (kStep >= kLanes<T>) {
     return v;
   } else {
-    constexpr auto up = [](int k) { return k < kStep ? int(kLanes<T>) : k - kStep; };
-    const Block<T, kCount> shifted =
-        map(v, [&](Vec<T> lanes) { return permute<T>(lanes, broadcast(T(1)), up); });
-    return prefix_product<T, kCount, 2 * kStep>(v * shifted);
+    constexpr auto is_upper = lanes_where<T>([](int k) { return (k & kStep) != 0; });
+    constexpr auto last_lower = [](int k) { return (k & -2 * kStep) + kStep - 1; };
+    return prefix_product<T, kCount, 2 * kStep>(map(v, [&](Vec<T> lanes) {
+      return select<T>(is_upper, lanes * permute<T>(lanes, lanes, last_lower), lanes);
+    }));
   }
 }
 
@@ -83,10 +86,11 @@ inline Block<T, kCount> suffix_sum(const Block<T, kCount>& v) {
   if constexpr (kStep >= kLanes<T>) {
     return v;
   } else {
-    constexpr auto down = [](int k) { return k + kStep; };  // Past the end lie the zeros.
-    const Block<T, kCount> shifted =
-        map(v, [&](Vec<T> lanes) { return permute<T>(lanes, Vec<T>{}, down); });
-    return suffix_sum<T, kCount, 2 * kStep>(v + shifted);
+    constexpr auto is_lower = lanes_where<T>([](int k) { return (k & kStep) == 0; });
+    constexpr auto first_upper = [](int k) { return (k & -2 * kStep) + kStep; };
+    return suffix_sum<T, kCount, 2 * kStep>(map(v, [&](Vec<T> lanes) {
+      return select<T>(is_lower, lanes + permute<T>(lanes, lanes, first_upper), lanes);
+    }));
   }
 }
 

@@ -117,6 +117,20 @@ inline bool any(Mask<T> mask) {
 }
 #endif
 
+// The lanes k for which is_in(k); a constant.
+template <class T, class Condition>
+constexpr Mask<T> lanes_where(Condition is_in) {
+#if defined(__AVX512F__)
+  Mask<T> mask = 0;
+  for (int k = 0; k < kLanes<T>; ++k) mask |= static_cast<Mask<T>>(is_in(k) << k);
+  return mask;
+#else
+  return [&]<size_t... K>(std::index_sequence<K...>) {
+    return Mask<T>{SignedBits<T>(is_in(int(K)) ? -1 : 0)...};
+  }(std::make_index_sequence<kLanes<T>>());
+#endif
+}
+
 // The second one where a lane is NaN.
 template <class T>
 inline Vec<T> minimum(Vec<T> a, Vec<T> b) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every binding shares: array types, and checks whose messages name the argument.
 //
-// Every array type fixes dtype, rank, contiguity and device, and every argument is .noconvert():
-// otherwise an output of the wrong dtype or stride would be silently copied, and the caller's
-// buffer would stay untouched.
+// Every array type fixes dtype, contiguity, device and, where it matters, rank, and every argument
+// is .noconvert(): otherwise an output of the wrong dtype or stride would be silently copied, and
+// the caller's buffer would stay untouched.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -25,6 +25,13 @@ using Array = nb::ndarray<nb::pytorch, T, nb::ndim<kRank>, nb::c_contig, nb::dev
 template <class T, int kRank>
 using OptionalArray = std::optional<Array<T, kRank>>;
 
+// For what lies in memory one number after the other, whatever the axes: to give a tensor another
+// shape before the call takes as long as to hand over five.
+template <class T>
+using AnyArray = nb::ndarray<nb::pytorch, T, nb::c_contig, nb::device::cpu>;
+template <class T>
+using OptionalAnyArray = std::optional<AnyArray<T>>;
+
 template <class A>
 auto* pointer(const std::optional<A>& array) {
   return array ? array->data() : nullptr;
@@ -44,6 +51,11 @@ void require_size(const A& array, const char* name, int axis, size_t expected) {
 template <class A>
 void require_size(const std::optional<A>& array, const char* name, int axis, size_t expected) {
   if (array) require_size(*array, name, axis, expected);
+}
+
+inline void require_count(size_t got, const char* name, size_t expected) {
+  require(got == expected, std::string(name) + " must be " + std::to_string(expected) +
+                               " in number, got " + std::to_string(got));
 }
 
 // Kernels index memory with these numbers, so a wrong one must never reach them.

@@ -125,13 +125,13 @@ def serves(*tensors: Tensor) -> bool:
     return (
         module is not None
         and dtype in (torch.float32, torch.float64)
-        and all(t.device.type == "cpu" and t.dtype == dtype for t in tensors)
+        and all(t.is_cpu and t.dtype == dtype for t in tensors)
     )
 
 
 def serves_index(index: Tensor) -> bool:
     """Whether the kernels can take this tensor of integers: on the CPU, int64."""
-    return module is not None and index.device.type == "cpu" and index.dtype == torch.int64
+    return module is not None and index.is_cpu and index.dtype == torch.int64
 
 
 @contextmanager

@@ -83,6 +83,21 @@ class TestKernel:
         weights = composite_dense(sigma, torch.ones(1, 3), torch.ones(1, 3, 3)).weights
         assert weights.isnan().tolist() == [[False, True, True]]
 
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+    def test_the_same_with_and_without_gradients(self, dtype: torch.dtype):
+        inputs = [t.to(dtype).requires_grad_() for t in random_rays(5, 37, 3)]
+        taught = composite_dense(*inputs)
+        with torch.no_grad():
+            looked_at = composite_dense(*inputs)
+        assert taught.values.requires_grad
+        assert not looked_at.values.requires_grad
+        for name in ("weights", "values", "opacity"):
+            assert torch.equal(getattr(taught, name), getattr(looked_at, name))
+
+    def test_the_smallest_numbers_of_others_are_left_alone(self):
+        composite_dense(*random_rays(100, 64, 3))
+        assert (torch.full((64,), 1e-39) * 0.5 > 0).all()
+
     @pytest.mark.parametrize("num_channels", [2, 3])
     def test_gradcheck(self, num_channels: int):
         *floats, offsets = random_packed([3, 0, 9, 1], num_channels)

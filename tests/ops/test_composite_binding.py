@@ -35,10 +35,11 @@ def test_valid_arguments_fill_the_outputs():
 @pytest.mark.parametrize(
     ("name", "wrong", "message"),
     [
-        ("delta", torch.ones(4), "delta must have size 3 on axis 0, got 4"),
-        ("values", torch.ones(2, 2), "values must have size 3 on axis 0, got 2"),
-        ("weights", torch.empty(2), "weights must have size 3 on axis 0, got 2"),
-        ("transmittance", torch.empty(0), "transmittance must have size 3 on axis 0, got 0"),
+        ("delta", torch.ones(4), "delta must be 3 in number, got 4"),
+        ("values", torch.tensor(1.0), "values must have an axis of channels"),
+        ("values", torch.ones(2, 2), "rows of values must be 3 in number, got 2"),
+        ("weights", torch.empty(2), "weights must be 3 in number, got 2"),
+        ("transmittance", torch.empty(0), "transmittance must be 3 in number, got 0"),
         ("ray_values", torch.empty(2, 3), "ray_values must have size 2 on axis 1, got 3"),
         ("opacity", torch.empty(3), "opacity must have size 2 on axis 0, got 3"),
         ("ray_offsets", torch.tensor([1, 1, 3]), "ray_offsets must start at 0 and end at .* 3"),
@@ -58,7 +59,7 @@ def test_wrong_sizes_are_value_errors(name: str, wrong: torch.Tensor, message: s
         ("sigma", torch.ones(3, dtype=torch.float64)),
         ("weights", torch.empty(3, dtype=torch.float64)),
         ("weights", torch.empty(6)[::2]),
-        ("weights", torch.empty(3, 1)),
+        ("ray_values", torch.empty(2, 2, 1)),
         ("values", torch.ones(2, 3).T),
         ("ray_offsets", torch.tensor([0, 1, 3], dtype=torch.int32)),
         ("num_threads", 1.0),
@@ -94,5 +95,5 @@ def test_backward_checks_its_own_arguments():
     native.module.composite_backward(**arguments)
     native.module.composite_backward(**(arguments | {"grad_opacity": None}))
     for name, wrong in {"grad_sigma": torch.empty(2), "grad_values": torch.empty(3, 3)}.items():
-        with pytest.raises(ValueError, match=f"{name} must have size"):
+        with pytest.raises(ValueError, match=f"{name} must be . in number"):
             native.module.composite_backward(**{**arguments, name: wrong})

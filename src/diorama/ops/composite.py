@@ -82,7 +82,7 @@ def composite(
         raise ValueError(_shape_message("values without its last axis", sigma.shape, values.shape))
     if not native.serves(sigma, delta, values) or not native.serves_index(ray_offsets):
         return composite_reference(sigma, delta, values, ray_offsets)
-    return Composite(*_Composite.apply(sigma, delta, values, ray_offsets))
+    return _composited(sigma, delta, values, ray_offsets)
 
 
 def composite_dense(
@@ -95,40 +95,60 @@ def composite_dense(
         raise ValueError(_shape_message("values without its last axis", sigma.shape, values.shape))
     if not native.serves(sigma, delta, values):
         return composite_dense_reference(sigma, delta, values)
-    return Composite(*_Composite.apply(sigma, delta, values, None))
+    return _composited(sigma, delta, values, None)
 
 
 def _shape_message(name: str, expected: torch.Size, got: torch.Size) -> str:
     return f"{name} must have the shape of sigma {tuple(expected)}, got {tuple(got)}"
 
 
-class _Composite(torch.autograd.Function):
-    """The native kernel; it also keeps the transmittance behind each sample for the way back.
+def _composited(
+    sigma: Tensor, delta: Tensor, values: Tensor, ray_offsets: Tensor | None
+) -> Composite:
+    """By the native kernel, and by way of autograd only where there is something to be kept.
 
     Without offsets sigma and delta have a row, and values a table, for each ray.
     """
+    ray_offsets = None if ray_offsets is None else ray_offsets.contiguous()
+    if sigma.requires_grad or delta.requires_grad or values.requires_grad:
+        if torch.is_grad_enabled():
+            return Composite(*_Composite.apply(sigma, delta, values, ray_offsets))
+        sigma, delta, values = sigma.detach(), delta.detach(), values.detach()
+    sigma, delta, values = sigma.contiguous(), delta.contiguous(), values.contiguous()
+    return Composite(*_forward(sigma, delta, values, ray_offsets)[:3])
+
+
+def _forward(
+    sigma: Tensor, delta: Tensor, values: Tensor, ray_offsets: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Weights, ray values and opacity, then the transmittance behind each sample."""
+    num_rays = len(sigma) if ray_offsets is None else len(ray_offsets) - 1
+    weights, transmittance = torch.empty_like(sigma), torch.empty_like(sigma)
+    ray_values = sigma.new_empty(num_rays, values.shape[-1])
+    opacity = sigma.new_empty(num_rays)
+    native.module.composite_forward(
+        sigma,
+        delta,
+        values,
+        ray_offsets,
+        weights,
+        transmittance,
+        ray_values,
+        opacity,
+        native.num_threads(),
+    )
+    return weights, ray_values, opacity, transmittance
+
+
+class _Composite(torch.autograd.Function):
+    """The native kernel; it also keeps the transmittance behind each sample for the way back."""
 
     @staticmethod
     def forward(
         ctx: Any, sigma: Tensor, delta: Tensor, values: Tensor, ray_offsets: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
         sigma, delta, values = (t.detach().contiguous() for t in (sigma, delta, values))
-        ray_offsets = None if ray_offsets is None else ray_offsets.contiguous()
-        num_rays = len(sigma) if ray_offsets is None else len(ray_offsets) - 1
-        weights, transmittance = torch.empty_like(sigma), torch.empty_like(sigma)
-        ray_values = sigma.new_empty(num_rays, values.shape[-1])
-        opacity = sigma.new_empty(num_rays)
-        native.module.composite_forward(
-            sigma.view(-1),
-            delta.view(-1),
-            _rows(values),
-            ray_offsets,
-            weights.view(-1),
-            transmittance.view(-1),
-            ray_values,
-            opacity,
-            native.num_threads(),
-        )
+        weights, ray_values, opacity, transmittance = _forward(sigma, delta, values, ray_offsets)
         ctx.save_for_backward(sigma, delta, values, ray_offsets, weights, transmittance)
         ctx.set_materialize_grads(False)
         return weights, ray_values, opacity
@@ -148,18 +168,18 @@ class _Composite(torch.autograd.Function):
         )
         num_rays = len(sigma) if ray_offsets is None else len(ray_offsets) - 1
         native.module.composite_backward(
-            sigma.view(-1),
-            delta.view(-1),
-            _rows(values),
+            sigma,
+            delta,
+            values,
             ray_offsets,
-            weights.view(-1),
-            transmittance.view(-1),
-            None if grad_weights is None else grad_weights.contiguous().view(-1),
+            weights,
+            transmittance,
+            None if grad_weights is None else grad_weights.contiguous(),
             _or_zeros(grad_ray_values, values, (num_rays, values.shape[-1])),
             None if grad_opacity is None else grad_opacity.contiguous(),
-            None if grad_sigma is None else grad_sigma.view(-1),
-            None if grad_delta is None else grad_delta.view(-1),
-            None if grad_values is None else _rows(grad_values),
+            grad_sigma,
+            grad_delta,
+            grad_values,
             native.num_threads(),
         )
         return grad_sigma, grad_delta, grad_values, None
@@ -167,8 +187,3 @@ class _Composite(torch.autograd.Function):
 
 def _or_zeros(gradient: Tensor | None, like: Tensor, shape: tuple[int, ...]) -> Tensor:
     return like.new_zeros(shape) if gradient is None else gradient.contiguous()
-
-
-def _rows(values: Tensor) -> Tensor:
-    """One row of channels per sample; the number of samples may be zero, and that of channels."""
-    return values.view(values.shape[:-1].numel(), values.shape[-1])
