@@ -7,6 +7,7 @@ import os
 import sys
 
 from diorama import __version__
+from diorama.cli.memory import keep_freed_memory
 from diorama.errors import UserError
 
 VERBS = {
@@ -53,6 +54,7 @@ def _run_verb(verb: str, arguments: list[str]) -> None:
         close = difflib.get_close_matches(verb, VERBS, n=1)
         hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(VERBS)}."
         raise UserError(f"there is no verb {verb!r}; {hint}")
+    keep_freed_memory()
     importlib.import_module(f"diorama.cli.{verb}").main(arguments)
 
 
