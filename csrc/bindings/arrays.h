@@ -26,7 +26,7 @@ template <class T, int kRank>
 using OptionalArray = std::optional<Array<T, kRank>>;
 
 // For what lies in memory one number after the other, whatever the axes: to give a tensor another
-// shape before the call takes as long as to hand over five.
+// shape before the call takes longer than to hand it over.
 template <class T>
 using AnyArray = nb::ndarray<nb::pytorch, T, nb::c_contig, nb::device::cpu>;
 template <class T>
