@@ -108,7 +108,7 @@ struct Updater {
       const T size = block.step_size[row - first], root = block.inverse_root[row - first];
       if (root == 0) continue;
       for (int64_t i = 0; i < t.width; i += kLanes<T>)
-        update(row * t.width + i, t.width - i, splat(size), splat(root));
+        update(row * t.width + i, t.width - i, broadcast(size), broadcast(root));
     }
   }
 

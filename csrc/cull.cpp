@@ -29,8 +29,8 @@ void walk(const CullSamples<T>& in, const CullBounds<T>& bounds, int64_t ray,
     const Vec<T> behind = prefix_sum<T>(tau) + depth;
     const Vec<T> front = shift_up<T>(behind, depth);
     const Vec<Lane> is_sample =
-        lane_numbers<Lane>() < splat(static_cast<Lane>(std::min(count, kLanes<T>)));
-    on_vector(i, (front <= splat(bounds.max_depth)) & (tau >= splat(bounds.min_tau)) & is_sample);
+        lane_numbers<Lane>() < broadcast(static_cast<Lane>(std::min(count, kLanes<T>)));
+    on_vector(i, (front <= broadcast(bounds.max_depth)) & (tau >= broadcast(bounds.min_tau)) & is_sample);
     depth = behind[kLanes<T> - 1];
   }
 }

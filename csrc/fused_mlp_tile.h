@@ -49,7 +49,7 @@ inline void multiply_tile(const T* a, int64_t a_stride, const T* b, int64_t b_st
     for (int j = 0; j < kVectors; ++j) right[j] = load(b + k * b_stride + j * kLanes<T>);
 #pragma GCC unroll 8
     for (int i = 0; i < kRows; ++i) {
-      const Vec<T> left = splat(kIsTransposed ? a[k * a_stride + i] : a[i * a_stride + k]);
+      const Vec<T> left = broadcast(kIsTransposed ? a[k * a_stride + i] : a[i * a_stride + k]);
 #pragma GCC unroll 4
       for (int j = 0; j < kVectors; ++j) sums[i][j] += left * right[j];
     }

@@ -100,7 +100,7 @@ struct AxisCells {
     const T scale = static_cast<T>(level.scale);
     const auto is_inside = (x >= T(0)) & (x <= T(1));
     x = x < T(0) ? Vec<T>{} : x;
-    x = x > T(1) ? splat(T(1)) : x;
+    x = x > T(1) ? broadcast(T(1)) : x;
     const Vec<T> scaled = x * scale + T(0.5);
     cell = (Vec<GridIndex<T>>)__builtin_convertvector(scaled, Vec<SignedBits<T>>);
     // NaN may convert to anything; its weights stay NaN but its index must be in range.
@@ -110,7 +110,7 @@ struct AxisCells {
     const Vec<T> origin = T(0.5) - __builtin_convertvector((Vec<SignedBits<T>>)cell, Vec<T>);
     const Vec<T> fraction = x * scale + origin;
     upper = fraction;
-    slope = is_inside ? splat(scale) : Vec<T>{};
+    slope = is_inside ? broadcast(scale) : Vec<T>{};
     curvature = Vec<T>{};
     if (is_smooth) {
       upper = fraction * fraction * (T(3) - T(2) * fraction);

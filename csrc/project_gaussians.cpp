@@ -39,7 +39,7 @@ void forward_vector(const Gaussians<T>& gaussians, const SplatView<T>& view,
   const auto mean = load_items<3>(gaussians.means + 3 * first, count);
   const Landing<T> landing = Lens(camera.lens, camera.point(mean)).landing;
   Vec<SignedBits<T>> is_seen =
-      (landing.depth >= splat(view.near)) & (landing.depth <= splat(view.far));
+      (landing.depth >= broadcast(view.near)) & (landing.depth <= broadcast(view.far));
   if (!any<T>(is_seen)) return write<T>(out, first, count, is_seen, landing, {}, Vec<T>{}, {});
 
   const Ellipses<T> seen(gaussians, view, camera, landing, first, count);
@@ -50,7 +50,7 @@ void forward_vector(const Gaussians<T>& gaussians, const SplatView<T>& view,
   const Channels<T, 2> half_extent{
       {square_root<T>(reach * seen.xx), square_root<T>(reach * seen.yy)}};
   const Channels<T, 3> conic = seen.conic();
-  const Vec<T> infinity = splat(std::numeric_limits<T>::infinity());
+  const Vec<T> infinity = broadcast(std::numeric_limits<T>::infinity());
   // Every comparison is such that NaN fails it.
   is_seen &= (seen.inverse_determinant > T(0)) & (seen.inverse_determinant < infinity) &
              (conic[0] < infinity) & (conic[2] < infinity) & (half_extent[0] > T(0)) &

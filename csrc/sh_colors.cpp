@@ -69,7 +69,7 @@ struct ViewTile {
       auto v = load_items<3>(in.means + 3 * (first + k), size);
       for_constants<3>([&](auto c) { v[c] -= in.camera_center[c]; });
       const Vec<T> distance = square_root<T>(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
-      const Vec<T> least = splat(T(1e-12));
+      const Vec<T> least = broadcast(T(1e-12));
       const Vec<T> inverse = T(1) / (distance > least ? distance : least);
       store(inverse_distance + k, inverse);
       store(directions.x + k, v[0] * inverse);

@@ -41,9 +41,10 @@ constexpr int64_t kLanes = kVectorBytes / sizeof(T);
 template <class T>
 using SignedBits = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
 
+// x in all lanes. It costs no arithmetic: x - 0 is x, even for -0 (x + 0 is not).
 template <class T>
-inline Vec<T> splat(T x) {
-  return Vec<T>{} + x;
+inline Vec<T> broadcast(T x) {
+  return x - Vec<T>{};
 }
 
 // 0, 1, 2 ...
@@ -81,7 +82,7 @@ inline void store_partial(T* target, Vec<T> v, int64_t count) {
 template <class T>
 inline __m256i first_lanes(int64_t count) {
   using Lane = SignedBits<T>;
-  return std::bit_cast<__m256i>(lane_numbers<Lane>() < splat(static_cast<Lane>(count)));
+  return std::bit_cast<__m256i>(lane_numbers<Lane>() < broadcast(static_cast<Lane>(count)));
 }
 
 template <class T>
@@ -207,20 +208,20 @@ template <class T>
 inline ExpPair<T> exp_and_expm1(Vec<T> x) {
   using K = ExpConstants<T>;
   using Bits = Vec<SignedBits<T>>;
-  const auto is_low = x<splat(K::kLowest), is_high = x> splat(K::kHighest);
-  const Vec<T> bounded = is_low ? splat(K::kLowest) : (is_high ? splat(K::kHighest) : x);
+  const auto is_low = x<broadcast(K::kLowest), is_high = x> broadcast(K::kHighest);
+  const Vec<T> bounded = is_low ? broadcast(K::kLowest) : (is_high ? broadcast(K::kHighest) : x);
   const Vec<T> shifted = bounded * T(1.4426950408889634) + K::kRounder;
   const Vec<T> n = shifted - K::kRounder;
   const Vec<T> r = (bounded - n * K::kLn2High) - n * K::kLn2Low;
 
-  Vec<T> q = splat(kInverseFactorials<T>[K::kDegree]);
+  Vec<T> q = broadcast(kInverseFactorials<T>[K::kDegree]);
 #pragma GCC unroll 16
   for (int k = K::kDegree - 1; k >= 1; --k) q = q * r + kInverseFactorials<T>[k];
   const Vec<T> rq = r * q;
 
   const Bits exponent = std::bit_cast<Bits>(shifted) + SignedBits<T>(K::kExponentBias);
   const Vec<T> scale = std::bit_cast<Vec<T>>(exponent << K::kMantissaBits);
-  const Vec<T> infinity = splat(std::numeric_limits<T>::infinity());
+  const Vec<T> infinity = broadcast(std::numeric_limits<T>::infinity());
   const Vec<T> exp = scale * rq + scale, expm1 = scale * rq + (scale - T(1));
   return {is_low ? Vec<T>{} : (is_high ? infinity : exp), is_high ? infinity : expm1};
 }
@@ -240,13 +241,13 @@ inline Vec<T> prefix_sum(Vec<T> v) {
 // Lane k becomes lane k - 1, lane 0 becomes `first`.
 template <class T>
 inline Vec<T> shift_up(Vec<T> v, T first) {
-  return permute<T>(v, splat(first), [](int k) { return k == 0 ? int(kLanes<T>) : k - 1; });
+  return permute<T>(v, broadcast(first), [](int k) { return k == 0 ? int(kLanes<T>) : k - 1; });
 }
 
 // Lane k becomes lane k + 1, the last lane becomes `last`.
 template <class T>
 inline Vec<T> shift_down(Vec<T> v, T last) {
-  return permute<T>(v, splat(last), [](int k) { return k + 1; });
+  return permute<T>(v, broadcast(last), [](int k) { return k + 1; });
 }
 
 }  // namespace diorama

@@ -10,12 +10,6 @@
 
 namespace diorama {
 
-// x in all lanes. Unlike splat, which adds a zero, it costs no arithmetic: x - 0 is x even for -0.
-template <class T>
-inline Vec<T> broadcast(T x) {
-  return x - Vec<T>{};
-}
-
 template <class T>
 using IntVec = Vec<SignedBits<T>>;
 

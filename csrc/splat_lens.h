@@ -36,11 +36,11 @@ struct Pinhole {
 
   // Of a coordinate that the Jacobian's limit, 15 % of the image beyond its edge, leaves alone.
   static auto is_inside(Vec<T> place, T size) {
-    return (place >= splat(T(-0.15) * size)) & (place <= splat(T(1.15) * size));
+    return (place >= broadcast(T(-0.15) * size)) & (place <= broadcast(T(1.15) * size));
   }
 
   static Vec<T> limited(Vec<T> place, T size) {
-    const Vec<T> low = splat(T(-0.15) * size), high = splat(T(1.15) * size);
+    const Vec<T> low = broadcast(T(-0.15) * size), high = broadcast(T(1.15) * size);
     return place < low ? low : (place > high ? high : place);
   }
 
@@ -116,7 +116,7 @@ struct AngleFunctions {
       near_g = near_g * sine_squared + kSeries.g[k];
       near_h = near_h * sine_squared + kSeries.h[k];
     }
-    const auto is_near = (sine_squared < splat(kSeriesUpTo)) & (cosine > splat(T(0)));
+    const auto is_near = (sine_squared < broadcast(kSeriesUpTo)) & (cosine > broadcast(T(0)));
     f = is_near ? near_f : f;
     g = is_near ? near_g : g;
     h = is_near ? near_h : h;
@@ -143,7 +143,7 @@ struct Fisheye {
     c = angle.h * e * e * inverse;
     const Vec<T> xyb = x * y * b;
     // Straight behind there is no direction to go; depth 0 is not seen.
-    const auto is_behind = (sine_squared < splat(T(1e-6))) & (cosine < T(0));
+    const auto is_behind = (sine_squared < broadcast(T(1e-6))) & (cosine < T(0));
     landing = {lens.fx * x * a + lens.cx,
                lens.fy * y * a + lens.cy,
                is_behind ? Vec<T>{} : distance,
