@@ -5,6 +5,7 @@
 #include "composite.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "absorption.h"
 #include "composite_rays.h"
@@ -40,33 +41,59 @@ void add_values(const T* weights, const T* values, int64_t count, int64_t channe
     for (int64_t c = 0; c < channels; ++c) total[c] += weights[k] * values[k * channels + c];
 }
 
+// Where the transmittances behind samples `begin` .. lie.
+template <class T>
+struct Transmittances {
+  T* data;
+  int64_t begin;
+  T* operator+(int64_t sample) const { return data + (sample - begin); }
+};
+
+// Room for transmittances that the caller does not want: it stays in the cache.
+template <class T>
+class Scratch {
+ public:
+  Transmittances<T> of(int64_t begin, int64_t end) {
+    const size_t num_vectors = (end - begin + kLanes<T> - 1) / kLanes<T>;
+    if (vectors_.size() < num_vectors) vectors_.resize(num_vectors);
+    return {reinterpret_cast<T*>(vectors_.data()), begin};
+  }
+
+ private:
+  struct alignas(kVectorBytes) Vector {
+    T lanes[kLanes<T>];
+  };
+  std::vector<Vector> vectors_;
+};
+
 // Of each sample by itself: exp(-tau), left in the place of the transmittance, and 1 - exp(-tau),
 // in that of the weight.
 template <class T>
-[[gnu::flatten]] void absorb(const PackedSamples<T>& in, const CompositeOutputs<T>& out,
-                             int64_t begin, int64_t end) {
+[[gnu::flatten]] void absorb(const PackedSamples<T>& in, Transmittances<T> behind,
+                             const CompositeOutputs<T>& out, int64_t begin, int64_t end) {
   Stretches<T>(begin, end).front_to_back([&](int64_t i, auto num_vectors, auto count) {
     constexpr int kCount = decltype(num_vectors)::value;
     const Absorption<T, kCount> each = absorption(load_block<T, kCount>(in.sigma + i, count) *
                                                   load_block<T, kCount>(in.delta + i, count));
-    store_block(out.transmittance + i, each.through, count);
+    store_block(behind + i, each.through, count);
     store_block(out.weights + i, each.absorbed, count);
   });
 }
 
 template <class T>
-[[gnu::flatten]] void multiply_within_vectors(const PackedSamples<T>& in,
-                                              const CompositeOutputs<T>& out, int64_t ray) {
+[[gnu::flatten]] void multiply_within_vectors(const PackedSamples<T>& in, Transmittances<T> behind,
+                                              int64_t ray) {
   stretches_of(in, ray).front_to_back([&](int64_t i, auto num_vectors, auto count) {
     constexpr int kCount = decltype(num_vectors)::value;
-    const auto each = load_block<T, kCount>(out.transmittance + i, count);
-    store_block(out.transmittance + i, prefix_product(each), count);
+    const auto each = load_block<T, kCount>(behind + i, count);
+    store_block(behind + i, prefix_product(each), count);
   });
 }
 
 template <class T, int kChannels>
-[[gnu::flatten]] void forward_ray(const PackedSamples<T>& in, const CompositeOutputs<T>& out,
-                                  int64_t ray, int64_t slot, RaySums<T, kChannels>& sums) {
+[[gnu::flatten]] void forward_ray(const PackedSamples<T>& in, Transmittances<T> behind,
+                                  const CompositeOutputs<T>& out, int64_t ray, int64_t slot,
+                                  RaySums<T, kChannels>& sums) {
   Channels<T, std::max(kChannels, 1)> values{};
   Vec<T> opacity{}, carried = broadcast(T(1));
   T* total = out.values + ray * in.num_channels;
@@ -76,16 +103,16 @@ template <class T, int kChannels>
     constexpr int kCount = decltype(num_vectors)::value;
     using Vectors = Block<T, kCount>;
     const Vectors absorbed = load_block<T, kCount>(out.weights + i, count);
-    Vectors front, behind = load_block<T, kCount>(out.transmittance + i, count);
+    Vectors front, through = load_block<T, kCount>(behind + i, count);
 #pragma GCC unroll 16
     for (int u = 0; u < kCount; ++u) {
-      behind[u] *= carried;
+      through[u] *= carried;
       front[u] =
-          permute<T>(behind[u], carried, [](int k) { return k == 0 ? int(kLanes<T>) : k - 1; });
-      carried = permute<T>(behind[u], behind[u], [](int) { return int(kLanes<T>) - 1; });
+          permute<T>(through[u], carried, [](int k) { return k == 0 ? int(kLanes<T>) : k - 1; });
+      carried = permute<T>(through[u], through[u], [](int) { return int(kLanes<T>) - 1; });
     }
     const Vectors weights = front * absorbed;
-    store_block(out.transmittance + i, behind, count);
+    store_block(behind + i, through, count);
     store_block(out.weights + i, weights, count);
     if constexpr (kChannels == kAnyChannels)
       add_values(out.weights + i, in.values + i * in.num_channels, kCount * count, in.num_channels,
@@ -109,11 +136,16 @@ template <class T, int kChannels>
 void forward_rays(const PackedSamples<T>& in, const CompositeOutputs<T>& out, int64_t begin,
                   int64_t end) {
   RaySums<T, kChannels> sums;
+  Scratch<T> scratch;
   for (int64_t first = begin; first < end; first += kLanes<T>) {
     const int64_t count = std::min<int64_t>(kLanes<T>, end - first);
-    absorb(in, out, in.begin_of(first), in.begin_of(first + count));
-    for (int64_t k = 0; k < count; ++k) multiply_within_vectors(in, out, first + k);
-    for (int64_t k = 0; k < count; ++k) forward_ray<T, kChannels>(in, out, first + k, k, sums);
+    const int64_t sample = in.begin_of(first), last = in.begin_of(first + count);
+    const Transmittances<T> behind =
+        out.transmittance ? Transmittances<T>{out.transmittance, 0} : scratch.of(sample, last);
+    absorb(in, behind, out, sample, last);
+    for (int64_t k = 0; k < count; ++k) multiply_within_vectors(in, behind, first + k);
+    for (int64_t k = 0; k < count; ++k)
+      forward_ray<T, kChannels>(in, behind, out, first + k, k, sums);
     sums.write(out, first, count);
   }
 }

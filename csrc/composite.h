@@ -23,7 +23,8 @@ struct PackedSamples {
   }
 };
 
-// w_i, the transmittance behind sample i (which the backward pass needs), sum_i w_i v_i, sum_i w_i.
+// w_i, the transmittance behind sample i (which the backward pass needs; null means not wanted),
+// sum_i w_i v_i, sum_i w_i.
 template <class T>
 struct CompositeOutputs {
   T* weights;

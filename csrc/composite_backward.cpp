@@ -109,9 +109,10 @@ template <class T>
 void composite_backward(const PackedSamples<T>& samples, const CompositeCotangents<T>& in,
                         const CompositeGradients<T>& out, int num_threads) {
   with_channels(samples.num_channels, [&](auto channels) {
-    parallel_for(samples.num_rays, kRaysPerPiece, num_threads, [&](int64_t begin, int64_t end) {
-      for (int64_t ray = begin; ray < end; ++ray) backward_ray<T, channels>(samples, in, out, ray);
-    });
+    const auto work = [&](int64_t begin, int64_t end) {
+      for (int64_t ray = end; ray-- > begin;) backward_ray<T, channels>(samples, in, out, ray);
+    };
+    parallel_for(samples.num_rays, kRaysPerPiece, num_threads, work, Order::kBackward);
   });
 }
 

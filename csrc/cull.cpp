@@ -30,7 +30,8 @@ void walk(const CullSamples<T>& in, const CullBounds<T>& bounds, int64_t ray,
     const Vec<T> front = shift_up<T>(behind, depth);
     const Vec<Lane> is_sample =
         lane_numbers<Lane>() < broadcast(static_cast<Lane>(std::min(count, kLanes<T>)));
-    on_vector(i, (front <= broadcast(bounds.max_depth)) & (tau >= broadcast(bounds.min_tau)) & is_sample);
+    on_vector(
+        i, (front <= broadcast(bounds.max_depth)) & (tau >= broadcast(bounds.min_tau)) & is_sample);
     depth = behind[kLanes<T> - 1];
   }
 }

@@ -127,7 +127,8 @@ struct Ellipses {
     xy = dot(pu, long_pv);
     yy = vv + view.blur;
     sigmoid_opacity = sigmoid<T>(load(gaussians.opacity_logits + first, count));
-    compensation = view.is_antialiased ? square_root<T>(sharp * inverse_determinant) : broadcast(T(1));
+    compensation =
+        view.is_antialiased ? square_root<T>(sharp * inverse_determinant) : broadcast(T(1));
   }
 
   Channels<T, 3> conic() const {

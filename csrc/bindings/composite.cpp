@@ -54,23 +54,26 @@ void bind_composite_forward(nb::module_& m) {
       "composite_forward",
       [](AnyArray<const T> sigma, AnyArray<const T> delta, AnyArray<const T> values,
          OptionalArray<const int64_t, 1> ray_offsets, AnyArray<T> weights,
-         AnyArray<T> transmittance, Array<T, 2> ray_values, Array<T, 1> opacity, int num_threads) {
+         OptionalAnyArray<T> transmittance, Array<T, 2> ray_values, Array<T, 1> opacity,
+         int num_threads) {
         const PackedSamples<T> samples =
             packed_samples<T>(sigma, delta, values, ray_offsets, ray_values.shape(0));
         require_count(weights.size(), "weights", sigma.size());
-        require_count(transmittance.size(), "transmittance", sigma.size());
+        if (transmittance) require_count(transmittance->size(), "transmittance", sigma.size());
         require_size(ray_values, "ray_values", 0, samples.num_rays);
         require_size(ray_values, "ray_values", 1, samples.num_channels);
         require_size(opacity, "opacity", 0, samples.num_rays);
         const nb::gil_scoped_release without_gil;
         composite_forward<T>(
-            samples, {weights.data(), transmittance.data(), ray_values.data(), opacity.data()},
+            samples, {weights.data(), pointer(transmittance), ray_values.data(), opacity.data()},
             num_threads);
       },
       "sigma"_a.noconvert(), "delta"_a.noconvert(), "values"_a.noconvert(),
-      "ray_offsets"_a.noconvert().none(), "weights"_a.noconvert(), "transmittance"_a.noconvert(),
-      "ray_values"_a.noconvert(), "opacity"_a.noconvert(), "num_threads"_a.noconvert(),
-      "Fill weights, transmittance, ray_values and opacity; see diorama.ops.composite.");
+      "ray_offsets"_a.noconvert().none(), "weights"_a.noconvert(),
+      "transmittance"_a.noconvert().none(), "ray_values"_a.noconvert(), "opacity"_a.noconvert(),
+      "num_threads"_a.noconvert(),
+      "Fill weights, ray_values, opacity and, unless it is None, transmittance; see "
+      "diorama.ops.composite.");
 }
 
 template <class T>

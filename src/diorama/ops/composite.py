@@ -115,15 +115,19 @@ def _composited(
             return Composite(*_Composite.apply(sigma, delta, values, ray_offsets))
         sigma, delta, values = sigma.detach(), delta.detach(), values.detach()
     sigma, delta, values = sigma.contiguous(), delta.contiguous(), values.contiguous()
-    return Composite(*_forward(sigma, delta, values, ray_offsets)[:3])
+    return Composite(*_forward(sigma, delta, values, ray_offsets, None))
 
 
 def _forward(
-    sigma: Tensor, delta: Tensor, values: Tensor, ray_offsets: Tensor | None
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Weights, ray values and opacity, then the transmittance behind each sample."""
+    sigma: Tensor,
+    delta: Tensor,
+    values: Tensor,
+    ray_offsets: Tensor | None,
+    transmittance: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Weights, ray values and opacity; fills the transmittance behind each sample."""
     num_rays = len(sigma) if ray_offsets is None else len(ray_offsets) - 1
-    weights, transmittance = torch.empty_like(sigma), torch.empty_like(sigma)
+    weights = torch.empty_like(sigma)
     ray_values = sigma.new_empty(num_rays, values.shape[-1])
     opacity = sigma.new_empty(num_rays)
     native.module.composite_forward(
@@ -137,7 +141,7 @@ def _forward(
         opacity,
         native.num_threads(),
     )
-    return weights, ray_values, opacity, transmittance
+    return weights, ray_values, opacity
 
 
 class _Composite(torch.autograd.Function):
@@ -148,7 +152,8 @@ class _Composite(torch.autograd.Function):
         ctx: Any, sigma: Tensor, delta: Tensor, values: Tensor, ray_offsets: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
         sigma, delta, values = (t.detach().contiguous() for t in (sigma, delta, values))
-        weights, ray_values, opacity, transmittance = _forward(sigma, delta, values, ray_offsets)
+        transmittance = torch.empty_like(sigma)
+        weights, ray_values, opacity = _forward(sigma, delta, values, ray_offsets, transmittance)
         ctx.save_for_backward(sigma, delta, values, ray_offsets, weights, transmittance)
         ctx.set_materialize_grads(False)
         return weights, ray_values, opacity

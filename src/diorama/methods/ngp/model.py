@@ -15,7 +15,7 @@ from diorama.data.scene import Scene
 from diorama.methods.ngp.check import check_ngp_config
 from diorama.methods.ngp.config import NgpConfig
 from diorama.methods.ngp.render import render_image
-from diorama.methods.ngp.sampler import OccupancySampler
+from diorama.methods.ngp.sampler import OccupancySampler, positions_of
 from diorama.methods.ngp.settings import NgpSettings
 from diorama.model import Model, RenderOutput
 from diorama.nn.appearance import Appearance
@@ -175,16 +175,9 @@ class NgpModel(Model):
         density = self.field.density(self.field.density_net(features))
         kept, offsets = cull(density, samples.delta, samples.ray_offsets, HIDDEN_TRANSMITTANCE)
         self.sampler.note_cost(len(kept) + len(samples.t) / LOOK_COST, len(rays))
-        visible = Marched(
-            samples.t[kept], samples.delta[kept], samples.ray[kept], offsets, samples.t_next
-        )
-        return visible, features[kept]
-
-
-def positions_of(samples: Marched, rays: Rays) -> Float[Tensor, "N 3"]:
-    """Where samples are; differentiable in the rays."""
-    origins, directions = rows(rays.origins, samples.ray), rows(rays.directions, samples.ray)
-    return torch.addcmul(origins, samples.t[:, None], directions)
+        t, delta, ray = (x.index_select(0, kept) for x in (samples.t, samples.delta, samples.ray))
+        visible = Marched(t, delta, ray, offsets, samples.t_next)
+        return visible, features.index_select(0, kept)
 
 
 def _entropy(opacity: Float[Tensor, " R"]) -> Float[Tensor, " R"]:

@@ -9,7 +9,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from diorama.cameras import Cameras, Rays
+from diorama.methods.ngp.sampler import positions_of
 from diorama.model import RenderOutput
+from diorama.nn.rows import rows
 from diorama.nn.surface_normals import surface_normals
 from diorama.ops.composite import composite
 
@@ -67,11 +69,11 @@ def render_rays(model: "NgpModel", rays: Rays) -> RayPicture:
         count = min(max(ROUND_SAMPLES // len(alive), MIN_ROUND), MAX_ROUND)
         part = rays[alive]
         samples = model.sampler.march_on(part, start, far[alive], count)
-        positions = part.origins[samples.ray] + samples.t[:, None] * part.directions[samples.ray]
-        geometry = model.field.geometry(model.settings.field_frame.to_unit(positions))
+        unit = model.settings.field_frame.to_unit(positions_of(samples, part))
+        geometry = model.field.geometry(unit)
         colors = model.field.color(
             geometry,
-            directions[alive][samples.ray],
+            rows(directions[alive], samples.ray),
             None if code is None else code.expand(len(geometry), -1),
         )
         values = torch.cat((colors, samples.t[:, None]), dim=1)

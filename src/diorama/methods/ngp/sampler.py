@@ -11,6 +11,7 @@ from diorama.cameras import Rays
 from diorama.methods.ngp.config import NgpConfig
 from diorama.methods.ngp.settings import NgpSettings
 from diorama.nn.occupancy_grid import OccupancyGrid
+from diorama.nn.rows import rows
 from diorama.ops.march import Marched, march
 
 Density = Callable[[Float[Tensor, "N 3"]], Float[Tensor, " N"]]
@@ -101,3 +102,9 @@ class OccupancySampler(nn.Module):
             return most
         wanted = self.config.sample_budget / cost
         return int(min(max(wanted, num_rays / 2, MIN_RAYS), most))
+
+
+def positions_of(samples: Marched, rays: Rays) -> Float[Tensor, "N 3"]:
+    """Where samples are; differentiable in the rays."""
+    origins, directions = rows(rays.origins, samples.ray), rows(rays.directions, samples.ray)
+    return torch.addcmul(origins, samples.t[:, None], directions)
