@@ -81,6 +81,14 @@ def test_rays_of_one_length_need_no_offsets():
     torch.testing.assert_close(of_three["opacity"], -torch.expm1(-torch.ones(3)))
 
 
+def test_transmittance_need_not_be_wanted():
+    wanted, unwanted = forward_arguments(), forward_arguments() | {"transmittance": None}
+    native.module.composite_forward(**wanted)
+    native.module.composite_forward(**unwanted)
+    for name in ("weights", "ray_values", "opacity"):
+        assert torch.equal(unwanted[name], wanted[name])
+
+
 def test_backward_checks_its_own_arguments():
     names = ("sigma", "delta", "values", "ray_offsets", "weights", "transmittance")
     arguments = {name: forward_arguments()[name] for name in names} | {

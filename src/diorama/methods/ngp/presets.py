@@ -32,8 +32,8 @@ def ngp_fast() -> TrainerConfig:
         model=NgpConfig(
             levels=8,
             features=4,
-            log2_table=18,
-            max_resolution=2048,
+            log2_table=17,
+            max_resolution=1024,
             color_layers=1,
             march_steps=512,
             grid_warmup=64,
