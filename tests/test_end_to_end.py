@@ -38,6 +38,12 @@ def scene(trained) -> Scene:
     return load_scene(DataConfig(path=trained.data))
 
 
+@pytest.fixture(scope="module")
+def own_shift(run, scene) -> tuple[float, float]:
+    """What a small model is off by itself."""
+    return mean_shift(run, scene, scene.cameras)
+
+
 def test_it_learns(trained):
     metrics = json.loads((trained.folder / "metrics.json").read_text())
     assert metrics["means"]["psnr"] > SMALL[trained.method].psnr
@@ -53,17 +59,17 @@ def test_the_api_renders_without_the_data(run):
     assert run.step == run.config.max_steps
 
 
-def test_renders_lie_on_the_photographs(run, scene):
+def test_renders_lie_on_the_photographs(own_shift):
     """Sub-pixel shift between render and photograph, by least squares over all held-out views."""
-    assert max(abs(s) for s in mean_shift(run, scene, scene.cameras)) < MAX_SHIFT
+    assert max(abs(s) for s in own_shift) < MAX_SHIFT
 
 
 @pytest.mark.parametrize(("dx", "dy"), [(0.5, 0.0), (0.0, 0.5)])
-def test_a_half_pixel_error_would_be_seen(run, scene, dx, dy):
+def test_a_half_pixel_error_would_be_seen(run, scene, own_shift, dx, dy):
     moved = scene.cameras.intrinsics + torch.tensor([0.0, 0.0, dx, dy])
     shift = mean_shift(run, scene, replace(scene.cameras, intrinsics=moved))
-    assert shift[0] == pytest.approx(dx, abs=MAX_SHIFT)
-    assert shift[1] == pytest.approx(dy, abs=MAX_SHIFT)
+    assert shift[0] - own_shift[0] == pytest.approx(dx, abs=MAX_SHIFT)
+    assert shift[1] - own_shift[1] == pytest.approx(dy, abs=MAX_SHIFT)
 
 
 def test_renders_at_twice_the_size_lie_on_the_photographs_too(run, scene):
