@@ -86,7 +86,8 @@ void hash_grid_backward_table(const HashGrid& grid, const HashGridPoints<T>& poi
   const int64_t num_parts = parts_per_level(grid.num_active, num_threads);
   with_constants(grid.num_features, points.directions, [&](auto F, auto is_directional) {
     parallel_for(num_levels * num_parts, 1, num_threads, [&](int64_t task, int64_t) {
-      // The finest levels take longest and go first.
+      // The finest levels take longest and come first: they are begun first, and threads that are
+      // done with coarse ones help with them.
       const int64_t l = num_levels - 1 - task / num_parts, part = task % num_parts;
       const HashGridLevel& level = grid.levels[l];
       const int64_t first = level.length * part / num_parts;

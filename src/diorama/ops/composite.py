@@ -125,7 +125,7 @@ def _forward(
     ray_offsets: Tensor | None,
     transmittance: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Weights, ray values and opacity; fills the transmittance behind each sample."""
+    """Weights, ray values and opacity; fills the transmittance behind each sample, if given."""
     num_rays = len(sigma) if ray_offsets is None else len(ray_offsets) - 1
     weights = torch.empty_like(sigma)
     ray_values = sigma.new_empty(num_rays, values.shape[-1])
