@@ -21,6 +21,7 @@ struct PackedSamples {
   int64_t begin_of(int64_t ray) const {
     return ray_offsets ? ray_offsets[ray] : ray * samples_per_ray;
   }
+  int64_t length_of(int64_t ray) const { return begin_of(ray + 1) - begin_of(ray); }
 };
 
 // w_i, the transmittance behind sample i (which the backward pass needs; null means not wanted),

@@ -67,39 +67,24 @@ struct ValueGrad<T, kAnyChannels> {
 // from the back, never as total minus prefix: the last delta may be 1e10, and a rounding error
 // times that would drown the gradient.
 template <class T, int kChannels>
-void backward_ray(const PackedSamples<T>& in, const CompositeCotangents<T>& kept,
-                  const CompositeGradients<T>& out, int64_t ray) {
+[[gnu::flatten]] void backward_ray(const PackedSamples<T>& in, const CompositeCotangents<T>& kept,
+                                   const CompositeGradients<T>& out, int64_t ray) {
   const int64_t channels = kChannels == kAnyChannels ? in.num_channels : kChannels;
   const ValueGrad<T, kChannels> grad_value(kept.grad_values + ray * channels, channels);
   const T grad_opacity = kept.grad_opacity ? kept.grad_opacity[ray] : T(0);
   Vec<T> carried{};
-  stretches_of(in, ray).back_to_front([&](int64_t i, auto num_vectors, auto count) {
-    constexpr int kCount = decltype(num_vectors)::value;
-    using Vectors = Block<T, kCount>;
-    const auto values_of = [&](int u) { return (i + u * kLanes<T>)*channels; };
-    const Vectors weights = load_block<T, kCount>(kept.weights + i, count);
-    Vectors grad = block_of<T, kCount>(
-                       [&](int u) { return grad_value.dot(in.values + values_of(u), count); }) +
-                   grad_opacity;
-    if (kept.grad_weights) grad = grad + load_block<T, kCount>(kept.grad_weights + i, count);
+  back_to_front<T>(in.begin_of(ray), in.begin_of(ray + 1), [&](int64_t i, auto count) {
+    const Vec<T> weights = load(kept.weights + i, count);
+    Vec<T> grad = grad_value.dot(in.values + i * channels, count) + grad_opacity;
+    if (kept.grad_weights) grad += load(kept.grad_weights + i, count);
 
-    const Vectors sums = suffix_sum(weights * grad);
-    Vectors behind;
-#pragma GCC unroll 16
-    for (int u = kCount - 1; u >= 0; --u) {
-      const Vec<T> from_here = sums[u] + carried;
-      behind[u] = permute<T>(from_here, carried, [](int k) { return k + 1; });
-      carried = permute<T>(from_here, from_here, [](int) { return 0; });
-    }
-    const Vectors grad_tau = load_block<T, kCount>(kept.transmittance + i, count) * grad - behind;
-    if (out.sigma)
-      store_block(out.sigma + i, grad_tau * load_block<T, kCount>(in.delta + i, count), count);
-    if (out.delta)
-      store_block(out.delta + i, grad_tau * load_block<T, kCount>(in.sigma + i, count), count);
-    if (out.values)
-#pragma GCC unroll 16
-      for (int u = 0; u < kCount; ++u)
-        grad_value.outer(weights[u], count, out.values + values_of(u));
+    const Vec<T> from_here = suffix_sum<T>(weights * grad) + carried;
+    const Vec<T> behind = permute<T>(from_here, carried, [](int k) { return k + 1; });
+    carried = permute<T>(from_here, from_here, [](int) { return 0; });
+    const Vec<T> grad_tau = load(kept.transmittance + i, count) * grad - behind;
+    if (out.sigma) store(out.sigma + i, grad_tau * load(in.delta + i, count), count);
+    if (out.delta) store(out.delta + i, grad_tau * load(in.sigma + i, count), count);
+    if (out.values) grad_value.outer(weights, count, out.values + i * channels);
   });
 }
 

@@ -15,13 +15,13 @@ struct Block {
   const Vec<T>& operator[](int u) const { return at[u]; }
 };
 
-// work(0), work(1) .. side by side.
+// work(0), work(1) .. side by side. Not a loop: the compiler then knows from the start which vector
+// is meant, and keeps blocks in registers.
 template <class T, int kCount, class Work>
 inline Block<T, kCount> block_of(const Work& work) {
-  Block<T, kCount> block;
-#pragma GCC unroll 16
-  for (int u = 0; u < kCount; ++u) block[u] = work(u);
-  return block;
+  return [&]<int... u>(std::integer_sequence<int, u...>) {
+    return Block<T, kCount>{work(u)...};
+  }(std::make_integer_sequence<int, kCount>());
 }
 
 template <class T, int kCount, class Work>
