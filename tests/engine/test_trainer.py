@@ -16,8 +16,9 @@ import torch
 
 from diorama.engine import checkpoint as checkpoint_module
 from diorama.engine.checkpoint_folder import list_checkpoints, newest_checkpoint
-from diorama.engine.loop import MAX_RESTARTS
+from diorama.engine.loop import MAX_RESTARTS, TrainingLoop
 from diorama.engine.progress import PlainReporter, Reporter, RichReporter, make_reporter
+from diorama.engine.step import StepResult
 from diorama.engine.trainer import Trainer
 from diorama.errors import UserError
 from tests.engine.tiny import TinyModel, default_for, tiny_config, tiny_scene
@@ -140,7 +141,7 @@ def test_starts_that_stay_dead_end_with_advice(tmp_path):
         train(tmp_path, model={"dead_starts": 99})
 
 
-def test_a_time_budget_fixes_the_steps_once_and_ends_the_schedule(tmp_path):
+def test_a_time_budget_fixes_the_steps_and_ends_the_schedule(tmp_path):
     seconds = 3.0
     started = time.perf_counter()
     run = train(
@@ -153,12 +154,35 @@ def test_a_time_budget_fixes_the_steps_once_and_ends_the_schedule(tmp_path):
     assert 0.4 * seconds < metrics["training_seconds"] < 2.5 * seconds
     assert took < 2.5 * seconds + 3
     plans = [entry for entry in log if entry["kind"] == "plan"]
-    assert [plan["planned_steps"] for plan in plans] == [metrics["step"]]
+    assert plans[-1]["planned_steps"] == metrics["step"]
     assert plans[0]["step"] < 0.5 * metrics["step"]
     last = [entry for entry in log if entry["kind"] == "train"][-1]
     assert last["lr/head"] == pytest.approx(1e-3, rel=0.05)
     checkpoint, _, _ = newest_checkpoint(run / "checkpoints")
     assert checkpoint.plain["planned_steps"] == checkpoint.step == metrics["step"]
+
+
+def test_a_run_that_becomes_slower_is_cut_to_its_budget(tmp_path, monkeypatch):
+    def slower(loop: TrainingLoop) -> StepResult:
+        if loop.state.planned_steps is not None:
+            time.sleep(0.005)
+        return step(loop)
+
+    step = TrainingLoop._step
+    monkeypatch.setattr(TrainingLoop, "_step", slower)
+    run = train(
+        tmp_path, max_minutes=4.0 / 60, max_steps=1_000_000,
+        model={"sleep": 0.005}, log={"every": 1},
+    )  # fmt: skip
+    metrics, log = read_metrics(run), read_log(run)
+    plans = [entry["planned_steps"] for entry in log if entry["kind"] == "plan"]
+    assert len(plans) > 1 and plans[-1] == metrics["step"] < 0.75 * plans[0]
+    # Uncut it would take almost twice its budget.
+    assert metrics["training_seconds"] < 1.5 * 4.0
+    last = [entry for entry in log if entry["kind"] == "train"][-1]
+    assert last["lr/head"] == pytest.approx(1e-3, rel=0.05)
+    checkpoint, _, _ = newest_checkpoint(run / "checkpoints")
+    assert checkpoint.plain["planned_steps"] == metrics["step"]
 
 
 def test_making_the_model_counts_as_training_time(tmp_path, monkeypatch):

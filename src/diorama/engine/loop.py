@@ -13,6 +13,7 @@ from diorama.engine.evaluate import EvaluatedImage, Evaluation, evaluate
 from diorama.engine.failures import check_finite_state
 from diorama.engine.logs import RunLog
 from diorama.engine.optimizers import Optimizers, optimizers_of
+from diorama.engine.pace import Pace
 from diorama.engine.pipeline import Pipeline
 from diorama.engine.progress import Reporter, StepReport
 from diorama.engine.rng import derived_seed, preserved_rng
@@ -55,6 +56,7 @@ class TrainingLoop:
         self._clock = Stopwatch(state)
         self._speed = Speed()
         self._budget = self._new_budget()
+        self._pace: Pace | None = None  # of a plan made here: a resumed run keeps the one it has
 
     @property
     def end(self) -> int:
@@ -123,6 +125,8 @@ class TrainingLoop:
         self._report(result)
         if self._budget is not None and self._budget.is_ready(state.seconds):
             self._fix_plan(self._budget)
+        elif self._pace is not None and self._pace.is_due(state.step, self.end):
+            self._cut_plan(self._pace)
         is_regular = state.eval_every > 0 and state.step % state.eval_every == 0
         if (is_regular or state.step in log.eval_at) and state.step < self.end:
             self._evaluate_some()
@@ -217,7 +221,7 @@ class TrainingLoop:
         return cost(step, end) / mean_cost(cost, 0, end, end)
 
     def _fix_plan(self, budget: TimeBudget) -> None:
-        """Turn the time left into a number of steps, once, and make it durable."""
+        """Turn the time left into a number of steps, and make it durable."""
         state, log = self.state, self.config.log
         eval_seconds = seconds_of(self._render_thumbnail) * THUMBNAIL**2
         self._saved_step = -1
@@ -230,16 +234,34 @@ class TrainingLoop:
         plan = budget.plan(
             state.step, self.config.max_steps, state.seconds, costs, self.pipeline.model.step_cost
         )
-        state.planned_steps, state.eval_every = plan.steps, plan.eval_every
+        state.eval_every = plan.eval_every
+        self._pace = Pace(budget.seconds / 60.0, state.step, state.seconds)
         self._budget = None
-        self._tell_model()
         per_step = budget.step_seconds
-        facts = {"planned_steps": plan.steps, "seconds_per_step": per_step}
-        self.log.scalars(state.step, "plan", facts)
+        self._set_plan(plan.steps, {"seconds_per_step": per_step})
         self.reporter.message(
             f"{1000 * per_step:.1f} ms per step: {plan.steps} steps fit the "
             f"{self.config.max_minutes:g} minutes"
         )
+
+    def _cut_plan(self, pace: Pace) -> None:
+        """Leave out the last steps of a plan that would take longer than its budget."""
+        state, planned = self.state, self.end
+        cost = self.pipeline.model.step_cost
+        steps = pace.steps_that_fit(state.step, planned, state.seconds, cost)
+        if steps == planned:
+            return
+        self._set_plan(steps, {})
+        self.reporter.message(
+            f"steps became slower than they were: {steps} of {planned} steps fit the "
+            f"{self.config.max_minutes:g} minutes"
+        )
+
+    def _set_plan(self, steps: int, facts: dict[str, float]) -> None:
+        """Let everything end after so many steps, and make it durable."""
+        self.state.planned_steps = steps
+        self._tell_model()
+        self.log.scalars(self.state.step, "plan", {"planned_steps": steps} | facts)
         self._saved_step = -1
         self.save()
 
@@ -272,7 +294,7 @@ class TrainingLoop:
         self.pipeline.datamanager.restart()
         if self.config.max_minutes is not None:
             self._clock.note()
-            state.planned_steps = None
+            state.planned_steps, self._pace = None, None
             self._budget = self._new_budget()
             self._tell_model()
         self._saved_step = -1
