@@ -83,6 +83,21 @@ def test_the_losses_of_a_place_and_of_an_object(scene, place):
     assert set(loss_of(model_of(TINY, scene), batch_of(scene))) == {"rgb", "interlevel"}
 
 
+def test_plain_surfaces_teach_the_density_alone_and_less_and_less(place):
+    model, batch = model_of(replace(TINY, plainness=0.2, plain_patches=3), place), batch_of(place)
+    outputs = model(batch, 0, generator())
+    assert len(outputs["rgb"]) == len(batch.rays) and len(outputs["distortion"]) == len(batch.rays)
+    loss = model.get_loss_dict(outputs, batch)["plainness"]
+    loss.backward()
+    assert model.field.grid.table.grad is not None and model.field.grid.table.grad.abs().sum() > 0
+    assert all(p.grad is None or not p.grad.any() for p in model.field.color_net.parameters())
+    model.max_steps = 1000
+    outputs = model(batch, 1000, generator())
+    model.max_steps = 10**9
+    unfaded = model(batch, 1000, generator())
+    torch.testing.assert_close(outputs["plainness"], 0.1 * unfaded["plainness"])
+
+
 def test_resting_proposals_have_no_loss_and_no_gradient(place):
     model, batch = model_of(replace(TINY, proposal_every=100), place), batch_of(place)
     assert "interlevel" in loss_of(model, batch, 9)
@@ -158,7 +173,7 @@ def test_jitter_and_background_come_from_the_generator(scene):
 
 
 def test_training_from_a_checkpoint_ends_with_the_same_bits(place):
-    config = replace(TINY, proposal_every=3, refine_poses=True)
+    config = replace(TINY, proposal_every=3, refine_poses=True, plainness=0.2)
     model = model_of(config, place)
     optimizers = optimizers_of(model)
     train(model, place, range(14), optimizers)

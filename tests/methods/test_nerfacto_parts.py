@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 import torch
+from torch import Tensor
 
 from diorama.cameras import Rays
 from diorama.config import DataConfig
@@ -20,6 +21,7 @@ from diorama.methods.nerfacto.losses import (
     outer_weights,
     scale_gradient,
 )
+from diorama.methods.nerfacto.new_views import SIDE, NewViews, plainness_loss
 from diorama.methods.nerfacto.point_rays import EPSILON, PointRays, point_loss
 from diorama.methods.nerfacto.render import median_distance
 from diorama.methods.nerfacto.sampler import ProposalSampler, even_edges
@@ -242,3 +244,46 @@ def test_point_loss_wants_all_light_from_the_point():
     # At first the kernel is wide enough to call from afar.
     early = point_loss(samples, torch.tensor([[0.0, 0.0, 0.0, 1.0]]), torch.tensor([3.0]), 0)
     assert early < empty
+
+
+def test_patches_of_new_views_are_pinhole_images_around_the_training_cameras(scene):
+    rays = NewViews(scene).draw(50, torch.Generator().manual_seed(0))
+    assert len(rays) == 50 * SIDE**2
+    assert set(rays.camera_index.tolist()) <= set(scene.splits["train"])
+    torch.testing.assert_close(rays.directions.norm(dim=1), torch.ones(len(rays)))
+    # On the plane at depth 1 of each patch its rays are a square lattice.
+    patches = (rays.directions / rays.z_scale[:, None]).view(50, SIDE, SIDE, 3)
+    down, right = patches.diff(dim=1), patches.diff(dim=2)
+    torch.testing.assert_close(down, down[:, :1, :1].expand_as(down), atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(right, right[:, :1, :1].expand_as(right), atol=1e-5, rtol=1e-4)
+    lengths = right[:, 0, 0].norm(dim=1)
+    torch.testing.assert_close(down[:, 0, 0].norm(dim=1), lengths)
+    assert (down[:, 0, 0] * right[:, 0, 0]).sum(dim=1).abs().max() < 1e-6
+    # Four pixels; towards an image's corner a pixel of its plane is a smaller angle.
+    pixel = 1.0 / scene.cameras.intrinsics[0, 0]
+    assert lengths.max() < 4.01 * pixel and lengths.min() > 2.0 * pixel
+    centers = scene.cameras.world_from_camera[rays.camera_index, :, 3]
+    assert 0.0 < (rays.origins - centers).norm(dim=1).mean() < centers.norm(dim=1).mean()
+
+
+def seen_at(distance: Tensor) -> tuple[RaySamples, Tensor]:
+    """Samples whose light all comes from the given distances."""
+    edges = torch.stack((0.5 * distance, 1.5 * distance, 2.5 * distance), dim=1)
+    return RaySamples(edges, edges), torch.tensor([1.0, 0.0]).expand(len(distance), 2)
+
+
+def test_planes_are_plain_however_they_are_inclined(scene):
+    rays = NewViews(scene).draw(4, torch.Generator().manual_seed(0))
+    first = torch.arange(0, len(rays), SIDE**2).repeat_interleave(SIDE**2)
+    # Towards the eye, and a plane with this normal at distance 3 along the first ray.
+    normal = rays.directions[first] + 0.6 * torch.randn(3, generator=torch.manual_seed(0))
+    distance = 3.0 * (rays.directions[first] * normal).sum(1) / (rays.directions * normal).sum(1)
+    flat = plainness_loss(rays, *seen_at(distance), unit=1.0)
+    assert flat < 1e-4
+    bent = distance * (1.0 + 0.1 * torch.rand(len(rays), generator=torch.manual_seed(1)))
+    assert plainness_loss(rays, *seen_at(bent), unit=1.0) > 1e-2
+    # A hole in it is not plain either: nothing has the inverse depth of what is infinitely far.
+    samples, weights = seen_at(distance)
+    hole = torch.ones(len(rays))
+    hole[27] = 0.0
+    assert plainness_loss(rays, samples, weights * hole[:, None], unit=1.0) > 10 * flat

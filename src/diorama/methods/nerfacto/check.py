@@ -20,6 +20,8 @@ LIMITS = {
     "min_views": (0, 250),
     "point_loss": (0, 1e6),
     "point_rays": (1, 1 << 20),
+    "plainness": (0, 1e6),
+    "plain_patches": (1, 1 << 14),
     "distortion": (0, 1e6),
     "render_chunk": (1, 1 << 30),
 }

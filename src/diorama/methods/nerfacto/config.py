@@ -78,6 +78,11 @@ class NerfactoConfig(ModelConfig):
     to a tenth until training ends."""
     point_rays: int = 128
     """Rays to sparse points in a batch."""
+    plainness: float = 0.0
+    """Weight of the loss that asks surfaces to be plain in views that nobody photographed; it
+    falls to a tenth until training ends."""
+    plain_patches: int = 6
+    """Patches of such views in a batch, of 64 rays each."""
     gradient_scaling: bool = False
     """Weaken gradients of samples close to the camera by their squared distance."""
     render_chunk: int = 1 << 13

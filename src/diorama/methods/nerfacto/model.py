@@ -13,6 +13,7 @@ from diorama.data.scene import Scene
 from diorama.methods.nerfacto.check import check_nerfacto_config
 from diorama.methods.nerfacto.config import NerfactoConfig
 from diorama.methods.nerfacto.losses import distortion_per_ray, interlevel_loss, scale_gradient
+from diorama.methods.nerfacto.new_views import NewViews, plainness_loss
 from diorama.methods.nerfacto.point_rays import PointRays, point_loss
 from diorama.methods.nerfacto.render import over_background, render_image
 from diorama.methods.nerfacto.sampler import ProposalSampler
@@ -28,8 +29,9 @@ from diorama.nn.radiance_field import RadianceField
 from diorama.nn.seen_space import SeenSpace
 from diorama.ops.composite import composite_dense
 
-POINT_LOSS_FALL = 0.1
-"""Points say roughly where matter is; what it looks like exactly, pixels know better."""
+GUIDANCE_FALL = 0.1
+"""Points and plain surfaces say roughly where matter is; what it looks like exactly, pixels know
+better. So their losses fall to this share until training ends."""
 
 
 class NerfactoModel(Model):
@@ -58,7 +60,9 @@ class NerfactoModel(Model):
         self.poses = PoseRefinement(num_images) if config.refine_poses else None
         train = scene.splits["train"]
         self.exposure = ExposureGains(scene.cameras, train) if config.exposure else None
-        self.points = PointRays(scene) if config.point_loss > 0 else None
+        points = PointRays(scene) if config.point_loss > 0 else None
+        self.points = points if points is not None and len(points) else None
+        self.new_views = NewViews(scene) if config.plainness > 0 else None
         self.reinitialize(torch.Generator().manual_seed(int(torch.randint(2**62, ()))))
 
     def reinitialize(self, generator: torch.Generator) -> None:
@@ -92,12 +96,16 @@ class NerfactoModel(Model):
         return groups if self.poses is None else groups | {"poses": list(self.poses.parameters())}
 
     def forward(self, batch: RayBatch, step: int, generator: torch.Generator) -> dict[str, Tensor]:
-        num, rays, image_index = len(batch.rays), batch.rays, batch.image_index
-        distances = None
-        if self.points is not None and len(self.points):
+        # Three kinds of rays go through the field together: of pixels, to points, of new views.
+        num, rays, distances, patches = len(batch.rays), [batch.rays], None, None
+        if self.points is not None:
             to_points, distances = self.points.draw(self.config.point_rays, generator)
-            rays = Rays.cat((rays, to_points))
-            image_index = torch.cat((image_index, to_points.camera_index))
+            rays.append(to_points)
+        if self.new_views is not None:
+            patches = self.new_views.draw(self.config.plain_patches, generator)
+            rays.append(patches)
+        image_index = torch.cat((batch.image_index, *(part.camera_index for part in rays[1:])))
+        rays = Rays.cat(rays)
         rays = rays if self.poses is None else self.poses(rays, image_index)
         samples, proposals = self.sampler.train_samples(rays, step, generator)
         code = None if self.appearance is None else self.appearance(image_index)
@@ -117,10 +125,15 @@ class NerfactoModel(Model):
         if self.exposure is not None:
             seen = self.exposure(seen, batch.image_index)
         outputs = {"target": blended_over(batch.pixels, background[:num]), "rgb": seen}
+        fading = GUIDANCE_FALL ** (step / self.max_steps)
         if distances is not None:
-            fading = POINT_LOSS_FALL ** (step / self.max_steps)
-            loss = point_loss(samples[num:], ray.weights[num:], distances, step)
+            which = slice(num, num + len(distances))
+            loss = point_loss(samples[which], ray.weights[which], distances, step)
             outputs["points"] = fading * loss
+        if patches is not None:
+            which, unit = slice(-len(patches), None), self.settings.frame.half_side
+            loss = plainness_loss(patches, samples[which], ray.weights[which], unit)
+            outputs["plainness"] = fading * loss
         if proposals:
             outputs["interlevel"] = interlevel_loss(samples, ray.weights.detach(), proposals)
         if self.settings.distortion > 0:
@@ -137,6 +150,8 @@ class NerfactoModel(Model):
             losses["distortion"] = self.settings.distortion * mean
         if "points" in outputs:
             losses["points"] = self.config.point_loss * outputs["points"]
+        if "plainness" in outputs:
+            losses["plainness"] = self.config.plainness * outputs["plainness"]
         if self.poses is not None:
             losses["poses"] = self.poses.penalty()
         return losses

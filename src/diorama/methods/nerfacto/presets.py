@@ -25,6 +25,7 @@ def nerfacto() -> TrainerConfig:
             exposure=True,
             min_views=2,
             point_loss=0.02,
+            plainness=0.1,
             background="random",
             render_chunk=1 << 12,
         ),
