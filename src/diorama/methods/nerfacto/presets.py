@@ -25,7 +25,7 @@ def nerfacto() -> TrainerConfig:
             exposure=True,
             min_views=2,
             point_loss=0.02,
-            plainness=0.1,
+            plainness=0.03,
             background="random",
             render_chunk=1 << 12,
         ),
