@@ -13,8 +13,8 @@ from diorama.engine.evaluate import EvaluatedImage, Evaluation, evaluate
 from diorama.engine.failures import check_finite_state
 from diorama.engine.logs import RunLog
 from diorama.engine.optimizers import Optimizers, optimizers_of
-from diorama.engine.pace import Pace
 from diorama.engine.pipeline import Pipeline
+from diorama.engine.planner import Decision, Planner
 from diorama.engine.progress import Reporter, StepReport
 from diorama.engine.rng import derived_seed, preserved_rng
 from diorama.engine.run_folder import RunFolder
@@ -22,7 +22,7 @@ from diorama.engine.signals import Interrupted, StopRequest
 from diorama.engine.speed import Speed, Stopwatch, seconds_of
 from diorama.engine.state import RunState, to_checkpoint
 from diorama.engine.step import StepResult, train_step
-from diorama.engine.time_budget import Costs, TimeBudget, mean_cost
+from diorama.engine.time_budget import Costs
 from diorama.errors import UserError
 
 MAX_RESTARTS = 5
@@ -55,8 +55,7 @@ class TrainingLoop:
         self._last_save = time.perf_counter()
         self._clock = Stopwatch(state)
         self._speed = Speed()
-        self._budget = self._new_budget()
-        self._pace: Pace | None = None  # of a plan made here: a resumed run keeps the one it has
+        self._planner = self._new_planner()
 
     @property
     def end(self) -> int:
@@ -111,8 +110,8 @@ class TrainingLoop:
         state.step += 1
         elapsed = time.perf_counter() - started
         self._speed.note(elapsed, result.num_rays)
-        if self._budget is not None:
-            self._budget.note_step(elapsed, self._relative_cost(state.step - 1))
+        if self._planner is not None:
+            self._planner.note_step(state.step - 1, elapsed)
         return result
 
     def _after(self, result: StepResult) -> None:
@@ -123,10 +122,10 @@ class TrainingLoop:
             speed = {"rays_per_second": self._speed.rays_per_second, "seconds": state.seconds}
             self.log.scalars(state.step, "train", result.scalars() | speed)
         self._report(result)
-        if self._budget is not None and self._budget.is_ready(state.seconds):
-            self._fix_plan(self._budget)
-        elif self._pace is not None and self._pace.is_due(state.step, self.end):
-            self._cut_plan(self._pace)
+        if self._planner is not None:
+            decision = self._planner.decide(state, self._measured_costs)
+            if decision is not None:
+                self._carry_out(decision)
         is_regular = state.eval_every > 0 and state.step % state.eval_every == 0
         if (is_regular or state.step in log.eval_at) and state.step < self.end:
             self._evaluate_some()
@@ -140,8 +139,8 @@ class TrainingLoop:
         if step < end and not self._speed.is_time_to_report():
             return
         left = (end - step) * self._speed.step_seconds
-        if self._budget is not None:
-            left = min(left, self._budget.seconds - self.state.seconds)
+        if self._planner is not None:
+            left = min(left, self._planner.seconds_left(self.state.seconds))
         report = StepReport(step, end, result.loss, result.psnr, self._speed.rays_per_second, left)
         self.reporter.update(report)
 
@@ -210,58 +209,29 @@ class TrainingLoop:
         self.pipeline.model.max_steps = self.end
         self.pipeline.model.squeeze = self.end / self.config.max_steps
 
-    def _new_budget(self) -> TimeBudget | None:
-        if self.config.max_minutes is None or self.state.planned_steps is not None:
-            return None
-        return TimeBudget(self.config.max_minutes, self.state.seconds)
+    def _new_planner(self) -> Planner | None:
+        minutes, cost = self.config.max_minutes, self.pipeline.model.step_cost
+        return None if minutes is None else Planner(self.config, minutes, self.state, cost)
 
-    def _relative_cost(self, step: int) -> float:
-        """What a step of the whole run should take, relative to the mean of all."""
-        cost, end = self.pipeline.model.step_cost, self.config.max_steps
-        return cost(step, end) / mean_cost(cost, 0, end, end)
-
-    def _fix_plan(self, budget: TimeBudget) -> None:
-        """Turn the time left into a number of steps, and make it durable."""
-        state, log = self.state, self.config.log
+    def _measured_costs(self) -> Costs:
+        """What an evaluation and a checkpoint take, by making them."""
+        log = self.config.log
         eval_seconds = seconds_of(self._render_thumbnail) * THUMBNAIL**2
         self._saved_step = -1
         save_seconds = seconds_of(self.save)
         self._clock.note()
-        costs = Costs(
+        return Costs(
             eval_seconds * log.eval_images, log.eval_every,
             save_seconds, log.save_every, log.save_minutes,
         )  # fmt: skip
-        plan = budget.plan(
-            state.step, self.config.max_steps, state.seconds, costs, self.pipeline.model.step_cost
-        )
-        state.eval_every = plan.eval_every
-        self._pace = Pace(budget.seconds / 60.0, state.step, state.seconds)
-        self._budget = None
-        per_step = budget.step_seconds
-        self._set_plan(plan.steps, {"seconds_per_step": per_step})
-        self.reporter.message(
-            f"{1000 * per_step:.1f} ms per step: {plan.steps} steps fit the "
-            f"{self.config.max_minutes:g} minutes"
-        )
 
-    def _cut_plan(self, pace: Pace) -> None:
-        """Leave out the last steps of a plan that would take longer than its budget."""
-        state, planned = self.state, self.end
-        cost = self.pipeline.model.step_cost
-        steps = pace.steps_that_fit(state.step, planned, state.seconds, cost)
-        if steps == planned:
-            return
-        self._set_plan(steps, {})
-        self.reporter.message(
-            f"steps became slower than they were: {steps} of {planned} steps fit the "
-            f"{self.config.max_minutes:g} minutes"
-        )
-
-    def _set_plan(self, steps: int, facts: dict[str, float]) -> None:
+    def _carry_out(self, decision: Decision) -> None:
         """Let everything end after so many steps, and make it durable."""
-        self.state.planned_steps = steps
+        state = self.state
+        state.planned_steps, state.eval_every = decision.steps, decision.eval_every
         self._tell_model()
-        self.log.scalars(self.state.step, "plan", {"planned_steps": steps} | facts)
+        self.log.scalars(state.step, "plan", {"planned_steps": decision.steps} | decision.facts)
+        self.reporter.message(decision.sentence)
         self._saved_step = -1
         self.save()
 
@@ -294,8 +264,8 @@ class TrainingLoop:
         self.pipeline.datamanager.restart()
         if self.config.max_minutes is not None:
             self._clock.note()
-            state.planned_steps, self._pace = None, None
-            self._budget = self._new_budget()
+            state.planned_steps = None
+            self._planner = self._new_planner()
             self._tell_model()
         self._saved_step = -1
         self.save()

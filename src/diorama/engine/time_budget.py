@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A time budget turned into a number of steps (which `pace` may cut later).
+"""A time budget turned into a number of steps (which `Pace` may cut later).
 
 The first steps are skipped, then steps are timed until a share of the budget is spent. The later
 half of them, which caches and warm-ups trouble least, gives the seconds per step, without a single
