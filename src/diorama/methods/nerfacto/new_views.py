@@ -3,7 +3,7 @@
 
 Photographs say little of plain walls and tables and of what few of them show; a field puts fog and
 holes there, which the photographs do not mind and new views do. So patches are looked at from
-places around the cameras (compare RegNeRF, Niemeyer et al., CVPR 2022, section 4.2). In a pinhole
+places around the cameras (compare RegNeRF, Niemeyer et al., CVPR 2022). In a pinhole
 image the inverse depth of a plane is a linear function of the pixel, however it is inclined:
 
     L = mean |d_{i-1} - 2 d_i + d_{i+1}|   along rows and columns,   d = unit * sum_k w_k / z_k
