@@ -80,18 +80,4 @@ inline Block<T, kCount> prefix_product(const Block<T, kCount>& v) {
   }
 }
 
-// In each vector by itself, lane k becomes the sum of lanes k .. last.
-template <class T, int kCount, int kStep = 1>
-inline Block<T, kCount> suffix_sum(const Block<T, kCount>& v) {
-  if constexpr (kStep >= kLanes<T>) {
-    return v;
-  } else {
-    constexpr auto is_lower = lanes_where<T>([](int k) { return (k & kStep) == 0; });
-    constexpr auto first_upper = [](int k) { return (k & -2 * kStep) + kStep; };
-    return suffix_sum<T, kCount, 2 * kStep>(map(v, [&](Vec<T> lanes) {
-      return select<T>(is_lower, lanes + permute<T>(lanes, lanes, first_upper), lanes);
-    }));
-  }
-}
-
 }  // namespace diorama
