@@ -31,6 +31,8 @@ TURN = 0.25
 """Standard deviation of directions from their camera's, in radians about each axis."""
 SOFTNESS = 1e-3
 """Differences below this are squared: they need not become zero."""
+NEAREST = 1e-6
+"""Depths are at least this share of the scene's length: an inverse must be finite."""
 PIXEL_OF_RADIUS = 3.0**0.5
 """The distance of neighbouring pixels, in cone radii (`Rays.radii`)."""
 
@@ -86,7 +88,7 @@ def plainness_loss(
     rays: Rays, samples: RaySamples, weights: Float[Tensor, "R S"], unit: float
 ) -> Float[Tensor, ""]:
     """The module's formula for the rays of `NewViews.draw`; `unit` is the scene's length."""
-    depth = samples.t.detach() * rays.z_scale[:, None]
+    depth = (samples.t.detach() * rays.z_scale[:, None]).clamp(min=NEAREST * unit)
     inverse = (unit * weights / depth).sum(dim=1).view(-1, SIDE, SIDE)
     bends = torch.stack((inverse.diff(n=2, dim=1)[:, :, 1:-1], inverse.diff(n=2, dim=2)[:, 1:-1]))
     return ((bends.square() + SOFTNESS**2).sqrt() - SOFTNESS).mean()
