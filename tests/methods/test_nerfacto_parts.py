@@ -274,10 +274,10 @@ def seen_at(distance: Tensor) -> tuple[RaySamples, Tensor]:
 
 def test_planes_are_plain_however_they_are_inclined(scene):
     rays = NewViews(scene).draw(4, torch.Generator().manual_seed(0))
-    first = torch.arange(0, len(rays), SIDE**2).repeat_interleave(SIDE**2)
-    # A plane of some inclination, which the first ray of each patch meets at distance 3.
-    normal = rays.directions[first] + torch.tensor([0.3, -0.2, 0.4])
-    distance = 3.0 * (rays.directions[first] * normal).sum(1) / (rays.directions * normal).sum(1)
+    # Planes of some inclination to their patches, which they meet at about distance 3.
+    middle = rays.directions.view(4, -1, 3).mean(dim=1).repeat_interleave(SIDE**2, dim=0)
+    normal = middle + torch.tensor([0.15, -0.1, 0.2])
+    distance = 3.0 / (rays.directions * normal).sum(dim=1)
     assert distance.min() > 1.0 and distance.std() > 0.01
     flat = plainness_loss(rays, *seen_at(distance), unit=1.0)
     assert flat < 1e-4
