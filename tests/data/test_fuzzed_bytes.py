@@ -48,10 +48,10 @@ def test_damaged_files_never_crash_the_parser(tmp_path, name):
     good = path.read_bytes()
     rng = np.random.default_rng(sum(name.encode()))
     refused = 0
-    for _ in range(30):
+    for i in range(40):
         path.write_bytes(damaged(good, rng))
         try:
-            load_scene(DataConfig(path=tmp_path))
+            load_scene(DataConfig(path=tmp_path, adjust_cameras=i % 2 == 1))
         except UserError:
             refused += 1
     assert refused > 5

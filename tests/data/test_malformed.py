@@ -60,13 +60,19 @@ def test_there_are_at_least_fifty():
     assert sum(case.message is None for case in CASES.values()) >= 10
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_one_sentence_or_it_works(tmp_path, bounded, name):
+ADJUSTED = [name for name in CASES if name.startswith("colmap")]
+
+
+@pytest.mark.parametrize(
+    ("name", "adjust"), [*((n, False) for n in CASES), *((n, True) for n in ADJUSTED)]
+)
+def test_one_sentence_or_it_works(tmp_path, bounded, name, adjust):
     root = tmp_path / "data set"
     root.mkdir()
     case = CASES[name]
     path = case.build(root)
-    config = DataConfig(path=path if isinstance(path, Path) else root, **case.options)
+    path = path if isinstance(path, Path) else root
+    config = DataConfig(path=path, adjust_cameras=adjust, **case.options)
     if case.message is None:
         load_everything(config)
         return

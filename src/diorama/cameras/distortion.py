@@ -23,7 +23,7 @@ _MAX_NEWTON_STEPS = 14
 _FOLD_SAMPLES = 1024
 
 
-class _Columns(NamedTuple):
+class DistortedColumns(NamedTuple):
     """Distorted x and y, and the Jacobian [[a, b], [b, d]] of the distortion there."""
 
     x: Tensor
@@ -63,13 +63,13 @@ def _radial(r2: Tensor, coefficients: tuple[Tensor, ...]) -> tuple[Tensor, Tenso
     return radial, (above_slope - radial * below_slope) / below
 
 
-def _distort_columns(x: Tensor, y: Tensor, coefficients: tuple[Tensor, ...]) -> _Columns:
-    """`distort` on separate contiguous columns, which torch's kernels vectorise."""
+def distort_columns(x: Tensor, y: Tensor, coefficients: tuple[Tensor, ...]) -> DistortedColumns:
+    """`distort` on separate contiguous columns, which torch's kernels vectorise, and its slopes."""
     p1, p2 = coefficients[4], coefficients[5]
     xx, yy, two_xy = x * x, y * y, 2 * x * y
     r2 = xx + yy
     radial, slope = _radial(r2, coefficients)
-    return _Columns(
+    return DistortedColumns(
         x=x * radial + p1 * two_xy + p2 * (r2 + 2 * xx),
         y=y * radial + p1 * (r2 + 2 * yy) + p2 * two_xy,
         a=radial + 2 * xx * slope + 2 * p1 * y + 6 * p2 * x,
@@ -81,7 +81,7 @@ def _distort_columns(x: Tensor, y: Tensor, coefficients: tuple[Tensor, ...]) -> 
 def distort(xy: Float[Tensor, "R 2"], distortion: Float[Tensor, "R 9"]) -> Float[Tensor, "R 2"]:
     """Perspective distortion of points on the plane z = 1, one set of coefficients per point."""
     x, y = _columns(xy)
-    columns = _distort_columns(x, y, _columns(distortion))
+    columns = distort_columns(x, y, _columns(distortion))
     return torch.stack([columns.x, columns.y], dim=-1)
 
 
@@ -90,7 +90,7 @@ def _columns(rows: Tensor) -> tuple[Tensor, ...]:
 
 
 def _newton_step(
-    x: Tensor, y: Tensor, here: _Columns, target: tuple[Tensor, Tensor]
+    x: Tensor, y: Tensor, here: DistortedColumns, target: tuple[Tensor, Tensor]
 ) -> tuple[Tensor, Tensor]:
     """(x, y) - J^-1 (distort(x, y) - target)."""
     ex, ey = here.x - target[0], here.y - target[1]
@@ -128,13 +128,13 @@ def undistort(
         x, y = _within(x_target, y_target, fold)
         is_close = torch.zeros_like(fold, dtype=torch.bool)
         for _ in range(_MAX_NEWTON_STEPS):
-            here = _distort_columns(x, y, coefficients)
+            here = distort_columns(x, y, coefficients)
             error = torch.maximum((here.x - x_target).abs(), (here.y - y_target).abs())
             is_close = error <= tolerance
             if bool(is_close.all()):
                 break
             x, y = _within(*_newton_step(x, y, here, target), fold)
-    here = _distort_columns(x, y, coefficients)
+    here = distort_columns(x, y, coefficients)
     here = here._replace(a=here.a.detach(), b=here.b.detach(), d=here.d.detach())
     x_better, y_better = _newton_step(x, y, here, target)
     x, y = torch.where(is_close, x_better, x), torch.where(is_close, y_better, y)

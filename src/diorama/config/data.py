@@ -41,6 +41,9 @@ class DataConfig(Config):
     """How the scene is centred and scaled; auto leaves formats that define their own frame."""
     orientation: Literal["auto", "up", "none"] = "auto"
     """Whether the cameras' mean up axis is turned to +z."""
+    adjust_cameras: bool = False
+    """Bundle-adjust cameras that come with the observations of sparse points (COLMAP's): poses,
+    focal length, principal point and k1. Kept only where observations held back agree."""
     near: float | None = None
     """Nearest sampled depth in the normalised frame; unset takes it from the data."""
     far: float | None = None

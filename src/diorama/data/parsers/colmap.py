@@ -7,16 +7,21 @@ from types import ModuleType
 import numpy as np
 import torch
 
-from diorama.cameras import matrix_from_quaternion
 from diorama.config.data import DataConfig
 from diorama.data.assemble import assemble
 from diorama.data.draft import Draft, DraftFrame
 from diorama.data.image_folders import image_folders
 from diorama.data.normalize import forward_frame, looks_forward
 from diorama.data.parsers import colmap_binary, colmap_text
-from diorama.data.parsers.colmap_model import ColmapImage, ColmapModel, ColmapPoints
+from diorama.data.parsers.colmap_adjust import adjusted
+from diorama.data.parsers.colmap_model import (
+    ColmapImage,
+    ColmapModel,
+    ColmapPoints,
+    world_from_camera,
+)
 from diorama.data.paths import IMAGE_SUFFIXES, is_file, is_folder, list_folder, relative_name
-from diorama.data.pose_check import MAX_COORDINATE, sane_points
+from diorama.data.pose_check import sane_points
 from diorama.data.scene import SPLITS, Scene
 from diorama.errors import UserError
 
@@ -79,6 +84,9 @@ def parse(root: Path, config: DataConfig) -> Scene:
     where = str(folder / f"images.{_reader(folder)[1]}")
     if not model.images:
         raise UserError(f"{where}: the model has no registered images; run the mapper again.")
+    if config.adjust_cameras:
+        model, note = adjusted(model, where)
+        notes.append(note)
     draft = Draft("colmap", root, [], notes=notes)
     images = _image_folder(root, model.images, where)
     missing = 0
@@ -153,19 +161,6 @@ def _frame(
     return DraftFrame(name, path, world_from_camera(image, where), lens, _mask_of(root, name))
 
 
-def world_from_camera(image: ColmapImage, where: str) -> np.ndarray:
-    """The 3 x 4 pose; COLMAP stores its inverse."""
-    quaternion, translation = np.array(image.quaternion), np.array(image.translation)
-    is_sane = np.isfinite(translation).all() and np.abs(translation).max() < MAX_COORDINATE
-    is_sane = is_sane and np.isfinite(quaternion).all() and np.abs(quaternion).max() < 2
-    if not (is_sane and 0.5 < np.linalg.norm(quaternion) < 2):
-        raise UserError(
-            f"{where}: the pose of image {image.name!r:.60} is not a pose; run the mapper again."
-        )
-    rotation = matrix_from_quaternion(torch.from_numpy(quaternion)).numpy().T
-    return np.concatenate([rotation, (-rotation @ translation)[:, None]], axis=1)
-
-
 def _mask_of(root: Path, name: str) -> Path | None:
     """masks/<name>, masks/<name>.png (COLMAP's way) or masks/<stem>.png, whichever exists."""
     for folder in (root / "masks", root / "mask"):
@@ -181,22 +176,14 @@ def _add_points(draft: Draft, points: ColmapPoints, seen_by: list[np.ndarray]) -
     is_sane = sane_points(points.xyz)
     if not is_sane.all():
         draft.notes.append(f"{int((~is_sane).sum())} points are not finite and were dropped.")
-    draft.xyz, draft.rgb = points.xyz[is_sane], points.rgb[is_sane]
+    points = points.where(is_sane)
+    draft.xyz, draft.rgb = points.xyz, points.rgb
     if not len(draft.xyz):
         draft.notes.append("The model has no sparse points; bounds come from the cameras.")
         draft.xyz = draft.rgb = None
         return
-    draft.sightings = _sightings(points.ids[is_sane], seen_by)
-
-
-def _sightings(ids: np.ndarray, seen_by: list[np.ndarray]) -> np.ndarray:
-    """S x 2 positions of frames and of the points that they saw, each pair once."""
-    by_id = np.argsort(ids, kind="stable")
-    frames = np.repeat(np.arange(len(seen_by)), [len(seen) for seen in seen_by])
-    seen = np.concatenate([*seen_by, np.zeros(0, dtype=np.int64)])
-    place = np.searchsorted(ids, seen, sorter=by_id).clip(max=len(ids) - 1)
-    is_known = ids[by_id[place]] == seen
-    return np.unique(np.stack((frames, by_id[place]), axis=1)[is_known], axis=0)
+    frames, rows, is_known = points.places(seen_by)
+    draft.sightings = np.unique(np.stack((frames, rows), axis=1)[is_known], axis=0)
 
 
 def _split_lists(root: Path, draft: Draft) -> dict[str, list[int]] | None:

@@ -10,7 +10,7 @@ def nerfacto() -> TrainerConfig:
     return TrainerConfig(
         method="nerfacto",
         max_steps=30_000,
-        data=RayDataConfig(rays=1024, max_side=800),
+        data=RayDataConfig(rays=1024, max_side=800, adjust_cameras=True),
         model=NerfactoConfig(
             levels=8,
             features=4,

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a bundle's images show its points, and how that changes with each unknown."""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+
+from diorama.cameras.distortion import DistortedColumns, distort_columns
+from diorama.data.bundle.model import LENS, POSE, Bundle, Observations
+
+NEAREST = 1e-6
+"""Depth below which a point counts as behind the camera."""
+BEHIND = 1e4
+"""The error, in pixels, of a point that is: large enough to be avoided and to carry no weight."""
+
+
+class Slopes(NamedTuple):
+    """Derivatives of the errors."""
+
+    by_view: Float[np.ndarray, "M 2 V"]
+    """By the pose of the image and the lens of its camera, in this order."""
+    by_point: Float[np.ndarray, "M 2 3"]
+
+
+class Projection(NamedTuple):
+    """What each observation was projected from and to."""
+
+    error: Float[np.ndarray, "M 2"]
+    """Projected minus observed pixel."""
+    is_in_front: Bool[np.ndarray, " M"]
+    rotated: Float[np.ndarray, "M 3"]
+    """The point in the camera's axes, from the world's origin."""
+    xy: Float[np.ndarray, "M 2"]
+    """The point on the plane z = 1, before the lens bends it."""
+    inverse_depth: Float[np.ndarray, " M"]
+    bent: DistortedColumns
+
+
+def project(bundle: Bundle, seen: Observations) -> Projection:
+    """u = fx D(X / Z, Y / Z) + c for (X, Y, Z) = R x + t, with D of `cameras.distortion`."""
+    rotated = np.einsum("mij,mj->mi", bundle.rotation[seen.image], bundle.xyz[seen.point])
+    at = rotated + bundle.translation[seen.image]
+    is_in_front = at[:, 2] > NEAREST
+    inverse_depth = 1 / np.where(is_in_front, at[:, 2], 1.0)
+    xy = at[:, :2] * inverse_depth[:, None]
+    camera = bundle.camera_of[seen.image]
+    bent = _bent(xy, bundle.distortion[camera])
+    lens = bundle.intrinsics[camera]
+    pixel = lens[:, :2] * np.stack((bent.x, bent.y), axis=1) + lens[:, 2:]
+    error = np.where(is_in_front[:, None], pixel - seen.xy, BEHIND)
+    return Projection(error, is_in_front, rotated, xy, inverse_depth, bent)
+
+
+def slopes(bundle: Bundle, seen: Observations, found: Projection) -> Slopes:
+    """Derivatives of `found.error` by the unknowns of `Bundle.moved`."""
+    camera = bundle.camera_of[seen.image]
+    fx, fy = bundle.intrinsics[camera, :2].T
+    bent = found.bent
+    by_place = np.empty((len(seen), 2, 3))
+    for row, (focal, by_x, by_y) in enumerate(((fx, bent.a, bent.b), (fy, bent.b, bent.d))):
+        by_xy = np.stack((by_x, by_y), axis=1) * (focal * found.inverse_depth)[:, None]
+        by_place[:, row, :2] = by_xy
+        by_place[:, row, 2] = -(by_xy * found.xy).sum(1)
+    by_view = np.zeros((len(seen), 2, POSE + LENS))
+    # A turn moves x by turn cross x, so a row g of by_place becomes x cross g.
+    by_view[:, :, :3] = np.cross(found.rotated[:, None], by_place)
+    by_view[:, :, 3:6] = by_place
+    by_view[:, 0, 6], by_view[:, 1, 6] = fx * bent.x.numpy(), fy * bent.y.numpy()
+    by_view[:, 0, 7] = by_view[:, 1, 8] = bundle.side[camera]
+    by_view[:, :, 9] = bundle.intrinsics[camera, :2] * _by_k1(bundle.distortion[camera], found)
+    by_point = np.einsum("mrj,mjk->mrk", by_place, bundle.rotation[seen.image])
+    return Slopes(by_view, by_point)
+
+
+def _by_k1(distortion: Float[np.ndarray, "M 9"], found: Projection) -> Float[np.ndarray, "M 2"]:
+    """How k1 bends a point; distortion is linear in it, so one more of it tells."""
+    more = distortion.copy()
+    more[:, 0] += 1
+    bent = _bent(found.xy, more)
+    return np.stack((bent.x - found.bent.x, bent.y - found.bent.y), axis=1)
+
+
+def _bent(xy: Float[np.ndarray, "M 2"], distortion: Float[np.ndarray, "M 9"]) -> DistortedColumns:
+    x, y = torch.from_numpy(xy).T.contiguous().unbind(0)
+    return distort_columns(x, y, torch.from_numpy(distortion).T.contiguous().unbind(0))
