@@ -82,6 +82,23 @@ def test_cup_points_reproject_onto_their_keypoints():
     assert np.abs(error.mean(0)).max() < 0.05
 
 
+def test_cup_has_photographs_that_were_cropped():
+    """Structure from motion with free principal points found two kinds of lenses, 593 and 577."""
+    scene = load("cup_colmap", adjust_cameras=True)
+    assert any("The cameras were adjusted" in note for note in scene.notes)
+    lens = {frame.name: scene.cameras.intrinsics[i] for i, frame in enumerate(scene.frames)}
+    for number in (47, 54, 58, 75, 78, 80):
+        fx, _, cx, cy = lens[f"{number}.jpg"].tolist()
+        assert 565 < fx < 590
+        assert 340 < cx < 372
+        assert 290 < cy < 315
+    for number in (1, 20, 32, 57, 61, 72):
+        fx, _, cx, cy = lens[f"{number}.jpg"].tolist()
+        assert 575 < fx < 610
+        assert 388 < cx < 410
+        assert 285 < cy < 315
+
+
 def test_cup_is_the_same_through_llff():
     """poses_bounds.npy came from the same reconstruction: focal lengths and geometry must agree."""
     colmap, llff = load("cup_colmap"), load("cup_colmap", format="llff")

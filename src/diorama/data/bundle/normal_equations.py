@@ -23,8 +23,9 @@ from diorama.data.bundle.model import LENS, POSE, Bundle, Observations
 from diorama.data.bundle.projection import Slopes
 
 MAX_ITERATIONS = 300
-TOLERANCE = 1e-3
-"""Conjugate gradients end when the preconditioned error has fallen to this share."""
+TOLERANCE = 0.03
+"""Conjugate gradients end when the preconditioned error has fallen to this share: the next step
+starts elsewhere anyway, and ten times less takes twice as long to the same cameras."""
 FLOOR = 1e-12
 """Added to diagonals, relative to their mean, so that what nothing ties stays where it is."""
 
