@@ -10,9 +10,15 @@ import torch
 from diorama.data.bundle.adjust import LensPrior, adjust, robust_losses
 from diorama.data.bundle.families import FREE_SIGMA, adjust_in_families, family_middles
 from diorama.data.bundle.model import LENS, POSE, Bundle, Observations
-from diorama.data.bundle.projection import BEHIND, project, slopes
+from diorama.data.bundle.projection import (
+    BEHIND,
+    project,
+    slopes_by_place,
+    slopes_by_point,
+    slopes_by_view,
+)
 from diorama.data.bundle.settle import settled
-from diorama.data.bundle.thin import held_back, thinned
+from diorama.data.bundle.thin import believable, held_back, thinned
 from tests.data.made_bundle import as_mapped, observed, true_bundle
 
 
@@ -38,7 +44,9 @@ def test_slopes_are_those_of_the_error(share_a_camera):
     rng = np.random.default_rng(3)
     views, points = rng.normal(size=bundle.num_unknowns), rng.normal(size=bundle.xyz.shape)
     found = project(bundle, seen)
-    by_view, by_point = slopes(bundle, seen, found)
+    by_place = slopes_by_place(bundle, seen, found)
+    by_view = slopes_by_view(bundle, seen, found, by_place)
+    by_point = slopes_by_point(bundle, seen, by_place)
     pose = views[: 6 * POSE].reshape(-1, POSE)[seen.image]
     lens = views[6 * POSE :].reshape(-1, LENS)[bundle.camera_of[seen.image]]
     expected = np.einsum("mrv,mv->mr", by_view, np.concatenate((pose, lens), axis=1))
@@ -102,6 +110,14 @@ def test_points_follow_cameras(capture):
     assert np.quantile(off, 0.95) < 0.01
 
 
+def test_points_settle_the_same_in_small_parts(monkeypatch, capture):
+    truth, seen, _ = capture
+    wandered = replace(truth, xyz=truth.xyz + 0.1)
+    whole = settled(wandered, seen)
+    monkeypatch.setattr("diorama.data.bundle.settle.PART", 50)
+    np.testing.assert_allclose(settled(wandered, seen).xyz, whole.xyz, atol=1e-6)
+
+
 def test_points_that_nobody_sees_stay(capture):
     truth, seen, _ = capture
     few = seen.where(seen.point != 7)
@@ -117,6 +133,16 @@ def test_families_gather_and_strangers_stay_alone():
     np.testing.assert_allclose(middles[:20], np.tile(first, (20, 1)), atol=0.002)
     np.testing.assert_allclose(middles[20:30], np.tile(second, (10, 1)), atol=0.002)
     np.testing.assert_allclose(middles[30], lenses[30], atol=1e-9)
+
+
+def test_what_cannot_be_believed_is_left_out(monkeypatch, capture):
+    truth, seen, _ = capture
+    off = seen.xy.copy()
+    off[::7] += 300
+    monkeypatch.setattr("diorama.data.bundle.thin.PART", 100)
+    kept = believable(truth, replace(seen, xy=off))
+    assert len(kept) == pytest.approx(len(seen) * 6 / 7, rel=0.01)
+    assert np.bincount(kept.point)[np.unique(kept.point)].min() >= 2
 
 
 def test_thinning_keeps_the_longest_tracks_whole(monkeypatch, capture):

@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from diorama.data.bundle.model import POSE, Bundle, Observations
 from diorama.data.bundle.normal_equations import NormalEquations
-from diorama.data.bundle.projection import project, slopes
+from diorama.data.bundle.projection import project
 
 ROBUST_PIXELS = 1.0
 """Cauchy's scale: an error of this many pixels has half the weight of a small one."""
@@ -73,6 +73,4 @@ def _equations(bundle: Bundle, seen: Observations, prior: LensPrior) -> NormalEq
     first_lens = POSE * len(bundle.rotation)
     curvature[first_lens:] = np.tile(prior.sigma**-2, len(bundle.intrinsics))
     slope[first_lens:] = (prior.surprise(bundle) / prior.sigma).reshape(-1)
-    return NormalEquations.of(
-        bundle, seen, slopes(bundle, seen, found), found.error, weight, (curvature, slope)
-    )
+    return NormalEquations.of(bundle, seen, found, weight, (curvature, slope))

@@ -26,8 +26,8 @@ class Observations:
     def __len__(self) -> int:
         return len(self.image)
 
-    def where(self, is_kept: np.ndarray) -> "Observations":
-        """Those of a mask."""
+    def where(self, is_kept: np.ndarray | slice) -> "Observations":
+        """Those of a mask, of an order or of a slice."""
         return Observations(self.image[is_kept], self.point[is_kept], self.xy[is_kept])
 
 

@@ -20,7 +20,12 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from diorama.data.bundle.model import LENS, POSE, Bundle, Observations
-from diorama.data.bundle.projection import Slopes
+from diorama.data.bundle.projection import (
+    Projection,
+    slopes_by_place,
+    slopes_by_point,
+    slopes_by_view,
+)
 
 MAX_ITERATIONS = 300
 TOLERANCE = 0.03
@@ -48,26 +53,27 @@ class NormalEquations:
     def of(
         bundle: Bundle,
         seen: Observations,
-        slopes: Slopes,
-        error: Float[np.ndarray, "M 2"],
+        found: Projection,
         weight: Float[np.ndarray, " M"],
         prior: tuple[Float[np.ndarray, " N"], Float[np.ndarray, " N"]],
     ) -> "NormalEquations":
-        """From derivatives, errors and the weight of each observation."""
+        """From what was projected where, the weight of each observation, and the prior."""
+        by_place = slopes_by_place(bundle, seen, found)
         root = np.sqrt(weight)[:, None]
         pose = POSE * seen.image[:, None] + np.arange(POSE)
         first_lens = POSE * len(bundle.rotation)
         lens = first_lens + LENS * bundle.camera_of[seen.image][:, None] + np.arange(LENS)
         columns = np.concatenate((pose, lens), axis=1)
         point_columns = 3 * seen.point[:, None] + np.arange(3)
-        point_rows = slopes.by_point * root[:, None]
+        by_view = slopes_by_view(bundle, seen, found, by_place)
+        point_rows = slopes_by_point(bundle, seen, by_place) * root[:, None]
         return NormalEquations(
-            _sparse(slopes.by_view * root[:, None], columns, bundle.num_unknowns),
+            _sparse(by_view * root[:, None], columns, bundle.num_unknowns),
             _sparse(point_rows, point_columns, 3 * len(bundle.xyz)),
             seen.point,
             point_rows,
             len(bundle.xyz),
-            (error * root).reshape(-1),
+            (found.error * root).reshape(-1),
             *prior,
         )
 

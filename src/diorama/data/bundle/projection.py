@@ -16,14 +16,6 @@ BEHIND = 1e4
 """The error, in pixels, of a point that is: large enough to be avoided and to carry no weight."""
 
 
-class Slopes(NamedTuple):
-    """Derivatives of the errors."""
-
-    by_view: Float[np.ndarray, "M 2 V"]
-    """By the pose of the image and the lens of its camera, in this order."""
-    by_point: Float[np.ndarray, "M 2 3"]
-
-
 class Projection(NamedTuple):
     """What each observation was projected from and to."""
 
@@ -53,25 +45,40 @@ def project(bundle: Bundle, seen: Observations) -> Projection:
     return Projection(error, is_in_front, rotated, xy, inverse_depth, bent)
 
 
-def slopes(bundle: Bundle, seen: Observations, found: Projection) -> Slopes:
-    """Derivatives of `found.error` by the unknowns of `Bundle.moved`."""
-    camera = bundle.camera_of[seen.image]
-    fx, fy = bundle.intrinsics[camera, :2].T
-    bent = found.bent
-    by_place = np.empty((len(seen), 2, 3))
-    for row, (focal, by_x, by_y) in enumerate(((fx, bent.a, bent.b), (fy, bent.b, bent.d))):
-        by_xy = np.stack((by_x, by_y), axis=1) * (focal * found.inverse_depth)[:, None]
+def slopes_by_place(
+    bundle: Bundle, seen: Observations, found: Projection
+) -> Float[np.ndarray, "M 2 3"]:
+    """Derivatives of `found.error` by the point's place in the camera's frame."""
+    bent, by_place = found.bent, np.empty((len(seen), 2, 3))
+    focal = bundle.intrinsics[bundle.camera_of[seen.image], :2] * found.inverse_depth[:, None]
+    for row, by_x, by_y in ((0, bent.a, bent.b), (1, bent.b, bent.d)):
+        by_xy = np.stack((by_x, by_y), axis=1) * focal[:, row, None]
         by_place[:, row, :2] = by_xy
         by_place[:, row, 2] = -(by_xy * found.xy).sum(1)
+    return by_place
+
+
+def slopes_by_view(
+    bundle: Bundle, seen: Observations, found: Projection, by_place: Float[np.ndarray, "M 2 3"]
+) -> Float[np.ndarray, "M 2 V"]:
+    """Derivatives by the image's pose and its camera's lens, as `Bundle.moved` has them."""
+    camera = bundle.camera_of[seen.image]
+    focal, bent = bundle.intrinsics[camera, :2], found.bent
     by_view = np.zeros((len(seen), 2, POSE + LENS))
     # A turn moves x by turn cross x, so a row g of by_place becomes x cross g.
     by_view[:, :, :3] = np.cross(found.rotated[:, None], by_place)
     by_view[:, :, 3:6] = by_place
-    by_view[:, 0, 6], by_view[:, 1, 6] = fx * bent.x.numpy(), fy * bent.y.numpy()
+    by_view[:, :, 6] = focal * np.stack((bent.x, bent.y), axis=1)
     by_view[:, 0, 7] = by_view[:, 1, 8] = bundle.side[camera]
-    by_view[:, :, 9] = bundle.intrinsics[camera, :2] * _by_k1(bundle.distortion[camera], found)
-    by_point = np.einsum("mrj,mjk->mrk", by_place, bundle.rotation[seen.image])
-    return Slopes(by_view, by_point)
+    by_view[:, :, 9] = focal * _by_k1(bundle.distortion[camera], found)
+    return by_view
+
+
+def slopes_by_point(
+    bundle: Bundle, seen: Observations, by_place: Float[np.ndarray, "M 2 3"]
+) -> Float[np.ndarray, "M 2 3"]:
+    """Derivatives by the point's place in the world."""
+    return np.einsum("mrj,mjk->mrk", by_place, bundle.rotation[seen.image])
 
 
 def _by_k1(distortion: Float[np.ndarray, "M 9"], found: Projection) -> Float[np.ndarray, "M 2"]:

@@ -15,7 +15,7 @@ from diorama.data.bundle.families import adjust_in_families
 from diorama.data.bundle.model import Bundle, Observations
 from diorama.data.bundle.projection import project
 from diorama.data.bundle.settle import settled
-from diorama.data.bundle.thin import held_back, thinned
+from diorama.data.bundle.thin import believable, held_back, thinned
 from diorama.data.draft import Lens
 from diorama.data.parsers.colmap_model import ColmapImage, ColmapModel, world_from_camera
 from diorama.data.pose_check import sane_points
@@ -26,8 +26,6 @@ EXACT = 0.05
 """A median error below this many pixels leaves nothing to gain."""
 FEWEST_PER_IMAGE = 20
 """Observations that an image must have on average."""
-FARTHEST = 50.0
-"""Observations that the model itself misses by more pixels are mistakes."""
 LEFT = "The cameras were left as they are"
 
 
@@ -89,11 +87,7 @@ def _bundle(model: ColmapModel, lenses: dict[int, Lens], where: str) -> tuple[Bu
     xy = np.concatenate([image.xy for image in model.images])
     is_known &= np.isfinite(xy).all(1)
     is_known[is_known] &= sane_points(model.points.xyz)[rows[is_known]]
-    seen = Observations(images, rows, xy).where(is_known)
-    found = project(bundle, seen)
-    seen = seen.where(found.is_in_front & (np.abs(found.error).max(1) < FARTHEST))
-    is_tied = np.bincount(seen.point, minlength=len(model.points.xyz)) >= 2
-    return bundle, seen.where(is_tied[seen.point])
+    return bundle, believable(bundle, Observations(images, rows, xy).where(is_known))
 
 
 def _median_error(bundle: Bundle, seen: Observations) -> float:
