@@ -28,7 +28,7 @@ def ngp_fast() -> TrainerConfig:
     return TrainerConfig(
         method="ngp-fast",
         max_steps=30_000,
-        data=RayDataConfig(rays=512, max_side=800),
+        data=RayDataConfig(rays=512, max_side=800, adjust_cameras=True),
         model=NgpConfig(
             levels=8,
             features=4,

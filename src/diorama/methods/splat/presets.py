@@ -23,7 +23,7 @@ def splat_fast() -> TrainerConfig:
     return TrainerConfig(
         method="splat-fast",
         max_steps=7000,
-        data=ImageDataConfig(max_side=800),
+        data=ImageDataConfig(max_side=800, adjust_cameras=True),
         model=SplatConfig(
             max_gaussians=100_000,
             init_count=20_000,
