@@ -41,11 +41,13 @@ def adjusted(model: ColmapModel, where: str) -> tuple[ColmapModel, str]:
     if len(seen) < FEWEST_PER_IMAGE * len(model.images):
         return model, f"{LEFT}: the model has too few observations of points to adjust them."
     chosen = thinned(seen, len(model.images))
+    rows, place = np.unique(chosen.point, return_inverse=True)
+    few, chosen = replace(bundle, xyz=bundle.xyz[rows]), replace(chosen, point=place)
     is_held = held_back(chosen)
     kept, held = chosen.where(~is_held), chosen.where(is_held)
-    better = adjust_in_families(bundle, kept)
+    better = adjust_in_families(few, kept)
     # The file's points know the observations that are held back; they must forget them.
-    before, after = (_median_error(b, held) for b in (settled(bundle, kept), better))
+    before, after = (_median_error(b, held) for b in (settled(few, kept), better))
     if before < EXACT or not after < (1 - LEAST_GAIN) * before:
         return model, f"{LEFT}: adjusting them gains nothing (held-back error {before:.2f} px)."
     moved = np.abs(better.intrinsics - bundle.intrinsics)[:, 2:].max()
@@ -53,7 +55,9 @@ def adjusted(model: ColmapModel, where: str) -> tuple[ColmapModel, str]:
         f"The cameras were adjusted: observations held back are missed by {after:.2f} px instead"
         f" of {before:.2f}, principal points moved by up to {moved:.0f} px."
     )
-    return _written(settled(better, seen), model, lenses), note
+    xyz = bundle.xyz.copy()
+    xyz[rows] = better.xyz
+    return _written(settled(replace(better, xyz=xyz), seen), model, lenses), note
 
 
 def _is_sane(lens: Lens) -> bool:
