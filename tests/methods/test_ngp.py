@@ -114,7 +114,7 @@ def test_culling_changes_no_pixel(learned, scene):
 
 def test_rays_rendered_in_rounds_see_what_one_march_sees(learned, scene):
     rays = scene.cameras[0].image_rays()
-    picture = render_rays(learned, rays)
+    picture = render_rays(learned, rays, None)
     with torch.no_grad():
         samples = learned.sampler.march_on(rays, *learned.sampler.span(rays), 1000)
         positions = rays.origins[samples.ray] + samples.t[:, None] * rays.directions[samples.ray]

@@ -5,20 +5,18 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from diorama.cameras import Cameras
+from diorama.nn.camera_neighbours import CameraNeighbours
 from diorama.nn.rows import rows
 
 
 class Appearance(nn.Module):
-    """`size` numbers per image; a view that no photograph belongs to gets the trained mean."""
+    """`size` numbers per image; a view that nobody photographed takes after those around it."""
 
-    is_trained: Tensor
-
-    def __init__(self, num_images: int, size: int, train_indices: tuple[int, ...]):
+    def __init__(self, cameras: Cameras, size: int, training: tuple[int, ...]):
         super().__init__()
-        self.codes = nn.Parameter(torch.zeros(num_images, size))
-        is_trained = torch.zeros(num_images, dtype=torch.bool)
-        is_trained[list(train_indices)] = True
-        self.register_buffer("is_trained", is_trained, persistent=False)
+        self.codes = nn.Parameter(torch.zeros(len(cameras), size))
+        self.neighbours = CameraNeighbours(cameras, training)
 
     def initialize(self) -> None:
         """All alike: codes that differ by chance explain images by name, not by the scene."""
@@ -28,6 +26,6 @@ class Appearance(nn.Module):
         """The codes of the images that rays belong to."""
         return rows(self.codes, image_index)
 
-    def mean(self) -> Float[Tensor, "1 A"]:
-        """The mean code of the training images."""
-        return self.codes[self.is_trained].mean(dim=0, keepdim=True)
+    def at(self, camera: Cameras) -> Float[Tensor, " A"]:
+        """The code of a picture that nobody took: the mean of the training cameras around it."""
+        return self.neighbours.mean_around(camera, self.codes)

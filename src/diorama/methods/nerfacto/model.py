@@ -55,10 +55,9 @@ class NerfactoModel(Model):
             density_bias=math.log(self.settings.initial_density),
             unit=self.settings.frame.half_side,
         )  # fmt: skip
-        num_images = len(scene.frames)
-        self.appearance = Appearance(num_images, size, scene.splits["train"]) if size else None
-        self.poses = PoseRefinement(num_images) if config.refine_poses else None
         train = scene.splits["train"]
+        self.appearance = Appearance(scene.cameras, size, train) if size else None
+        self.poses = PoseRefinement(len(scene.frames)) if config.refine_poses else None
         self.exposure = ExposureGains(scene.cameras, train) if config.exposure else None
         points = PointRays(scene) if config.point_loss > 0 else None
         self.points = points if points is not None and len(points) else None

@@ -45,9 +45,9 @@ def render_image(model: "NerfactoModel", camera: Cameras) -> RenderOutput:
     """Colour, expected and median z-depth, opacity and normals of one camera's view."""
     rays = camera.to(model.background.device).image_rays()
     size, chunk = (camera.height(), camera.width()), model.config.render_chunk
-    seen = RayPicture.cat(
-        [render_rays(model, rays[start : start + chunk]) for start in range(0, len(rays), chunk)]
-    )
+    code = None if model.appearance is None else model.appearance.at(camera)
+    parts = (rays[start : start + chunk] for start in range(0, len(rays), chunk))
+    seen = RayPicture.cat([render_rays(model, part, code) for part in parts])
     rgb = seen.rgb
     if model.exposure is not None:
         rgb = (rgb * model.exposure.at(camera)).clamp(max=1.0)
@@ -60,11 +60,11 @@ def render_image(model: "NerfactoModel", camera: Cameras) -> RenderOutput:
     )
 
 
-def render_rays(model: "NerfactoModel", rays: Rays) -> RayPicture:
-    """The samples of training without their jitter, under the mean appearance and exposure."""
+def render_rays(model: "NerfactoModel", rays: Rays, code: Float[Tensor, " A"] | None) -> RayPicture:
+    """The samples of training without their jitter, under one appearance and the mean exposure."""
     samples, _ = model.sampler.sample(rays)
-    code = None if model.appearance is None else model.appearance.mean().expand(len(rays), -1)
-    density, rgb = model.field_at(rays, samples, code)
+    codes = None if code is None else code.expand(len(rays), -1)
+    density, rgb = model.field_at(rays, samples, codes)
     t = samples.t
     ray = composite_dense(density, samples.delta, torch.cat((rgb, t[..., None]), dim=2))
     background = None if model.is_last_sample else model.background[None]

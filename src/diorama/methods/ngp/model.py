@@ -54,13 +54,9 @@ class NgpModel(Model):
             grid, config.width, config.color_layers, config.sh_bands, config.appearance_size,
             unit=self.settings.grid_frame.half_side / REFERENCE_HALF_SIDE,
         )  # fmt: skip
-        num_images = len(scene.frames)
-        self.appearance = (
-            Appearance(num_images, config.appearance_size, scene.splits["train"])
-            if config.appearance_size
-            else None
-        )
-        self.poses = PoseRefinement(num_images) if config.refine_poses else None
+        size = config.appearance_size
+        self.appearance = Appearance(scene.cameras, size, scene.splits["train"]) if size else None
+        self.poses = PoseRefinement(len(scene.frames)) if config.refine_poses else None
         self.reinitialize(torch.Generator().manual_seed(int(torch.randint(2**62, ()))))
 
     def reinitialize(self, generator: torch.Generator) -> None:

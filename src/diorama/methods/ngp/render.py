@@ -39,10 +39,11 @@ def render_image(model: "NgpModel", camera: Cameras) -> RenderOutput:
     """Colour, expected z-depth, opacity and normals of one camera's view."""
     all_rays = camera.to(model.background.device).image_rays()
     size, chunk = (camera.height(), camera.width()), model.config.render_chunk
+    code = None if model.appearance is None else model.appearance.at(camera)
     rgb, depth, opacity, normal = [], [], [], []
     for start in range(0, len(all_rays), chunk):
         rays = all_rays[start : start + chunk]
-        seen = render_rays(model, rays)
+        seen = render_rays(model, rays, code)
         distance = seen.distance / seen.opacity.clamp(min=1e-6)
         rgb.append(seen.rgb + (1.0 - seen.opacity[:, None]) * model.background)
         depth.append(distance * rays.z_scale)
@@ -56,11 +57,10 @@ def render_image(model: "NgpModel", camera: Cameras) -> RenderOutput:
     )
 
 
-def render_rays(model: "NgpModel", rays: Rays) -> RayPicture:
+def render_rays(model: "NgpModel", rays: Rays, code: Float[Tensor, " A"] | None) -> RayPicture:
     """March all rays a few samples at a time; those that are done drop out of the next round."""
     near, far = model.sampler.span(rays)
     directions = model.field.encode(rays.directions)
-    code = None if model.appearance is None else model.appearance.mean()
     rgb, distance = torch.zeros_like(rays.origins), torch.zeros_like(near)
     opacity = torch.zeros_like(near)
     alive: Int[Tensor, " A"] = (far > near).nonzero().flatten()
