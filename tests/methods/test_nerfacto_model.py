@@ -144,14 +144,17 @@ def test_rendering_has_every_output_and_does_not_depend_on_chunks(place):
     assert whole.extras["median_depth"].shape == whole.depth.shape
 
 
-def test_views_are_rendered_under_the_mean_of_the_trained_codes(place):
+def test_views_look_as_the_training_images_around_them(place):
     model = model_of(TINY, place)
-    before = model.render(place.cameras[0]).rgb
-    held_out = place.splits["test"][0]
+    held_out, first = place.splits["test"][0], place.splits["train"][0]
+    here, there = (model.render(place.cameras[i]).rgb for i in (held_out, first))
     assert model.appearance is not None
     with torch.no_grad():
         model.appearance.codes[held_out] += 100.0
-    assert torch.equal(model.render(place.cameras[0]).rgb, before)
+    assert torch.equal(model.render(place.cameras[held_out]).rgb, here)
+    with torch.no_grad():
+        model.appearance.codes[first] += 100.0
+    assert not torch.equal(model.render(place.cameras[first]).rgb, there)
 
 
 def test_views_are_exposed_as_the_training_images_around_them(place):

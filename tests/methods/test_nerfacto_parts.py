@@ -201,7 +201,7 @@ def test_settings_follow_the_kind_of_the_scene(scene):
     assert (thing.appearance_size, thing.initial_density, thing.distortion) == (0, 1.0, 0.0)
     place = NerfactoSettings.of(NerfactoConfig(), replace(scene, kind="unbounded", has_alpha=False))
     assert place.frame.is_contracted and not place.is_uniform and place.background is None
-    assert (place.appearance_size, place.initial_density, place.distortion) == (32, 0.1, 0.002)
+    assert (place.appearance_size, place.initial_density, place.distortion) == (16, 0.1, 0.002)
     wall = NerfactoSettings.of(NerfactoConfig(), replace(scene, kind="forward-facing"))
     assert wall.frame.is_contracted and wall.frame.half_side == pytest.approx(scene.bounds.near)
 

@@ -30,7 +30,8 @@ class NerfactoConfig(ModelConfig):
     sh_bands: int = 4
     """Bands of spherical harmonics that encode the viewing direction."""
     appearance_size: int | None = None
-    """Numbers per training image that explain its exposure; unset: 32, and 0 for objects."""
+    """Numbers per training image that explain its exposure and colours; other views get those of
+    the training images around them. Unset: 16, and 0 for objects."""
     samples: int = 48
     """Samples of the field per ray."""
     proposal_samples: tuple[int, ...] = (256, 96)

@@ -20,7 +20,6 @@ def nerfacto() -> TrainerConfig:
             proposal_samples=(64, 48),
             proposal_warmup=1000,
             anneal_steps=500,
-            appearance_size=0,
             gradient_scaling=True,
             exposure=True,
             min_views=2,

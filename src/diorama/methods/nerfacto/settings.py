@@ -7,7 +7,7 @@ from diorama.data.scene import Scene, Vector
 from diorama.methods.nerfacto.config import NerfactoConfig
 from diorama.nn.scene_frame import SceneFrame
 
-APPEARANCE_SIZE = 32
+APPEARANCE_SIZE = 16
 OPEN_DENSITY, OBJECT_DENSITY = 0.1, 1.0
 OPEN_DISTORTION = 0.002
 
