@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of the proposal-network method; the defaults are Nerfstudio's nerfacto."""
+"""Settings of the proposal-network method: Nerfstudio's defaults, appearance size excepted."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
