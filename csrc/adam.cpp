@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "denormals.h"
 #include "parallel.h"
 #include "simd.h"
 
@@ -71,6 +72,8 @@ void adam_step(const AdamTensors<T>& tensors, const AdamStep& step, int num_thre
   const Factors<T> factors(step);
   const int64_t num_blocks = (tensors.count + kAdamBlock - 1) / kAdamBlock;
   parallel_for(num_blocks, kBlocksPerPiece, num_threads, [&](int64_t first, int64_t last) {
+    // The moments of entries that no gradient reaches any more shrink for ever.
+    const WithoutDenormals guard;
     for (int64_t block = first; block < last; ++block) {
       const int64_t begin = block * kAdamBlock, end = std::min(begin + kAdamBlock, tensors.count);
       // With zero moments and a zero gradient, the formula gives all three the bits they have.

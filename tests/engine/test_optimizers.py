@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from diorama.config import OptimConfig
+from diorama.config import FieldOptimConfig, OptimConfig
 from diorama.engine.optimizers import Optimizers
 from diorama.errors import UserError
 
@@ -54,6 +54,19 @@ def test_restored_state_goes_on_with_the_same_bits(rule):
         step(optimizers, groups, at)
         step(restored, copies, at)
     assert [p.item() for p in copies["all"]] == [p.item() for p in groups["all"]]
+
+
+def test_decayed_tables_forget_what_no_pixel_speaks_of():
+    """Even a tiny decay is carried out at the full rate where there is no other gradient."""
+    asked, unasked = nn.Parameter(torch.full((300,), 0.5)), nn.Parameter(torch.full((300,), 0.5))
+    config = FieldOptimConfig(lr=1e-2, lr_final=1e-4, eps=1e-15, table_decay=2e-7)
+    optimizers = Optimizers(config, {"tables": [asked, unasked]})
+    for at in range(1000):
+        optimizers.zero_grad()
+        (1e-2 * (asked - 1.0).square().mean() + 0.0 * unasked.sum()).backward()
+        optimizers.step(at, 1000, 1.0)
+    torch.testing.assert_close(asked.detach(), torch.ones(300), atol=0.01, rtol=0.0)
+    assert unasked.abs().max() < 1e-3
 
 
 def test_clipping_bounds_the_gradient():

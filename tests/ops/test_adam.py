@@ -2,6 +2,7 @@
 """The Adam kernel against its reference, torch's optimisers and Adam's closed form."""
 
 import math
+import platform
 
 import pytest
 import torch
@@ -80,6 +81,17 @@ class TestKernel:
         rule = AdamRule(lr=0.5, weight_decay=0.1, is_decoupled=True)
         adam_step_(parameter, *state, 1, rule, touched)
         torch.testing.assert_close(parameter, torch.full((2 * BLOCK,), 0.95))
+
+    @pytest.mark.skipif(
+        platform.machine().lower() not in {"x86_64", "amd64"}, reason="others flush nothing"
+    )
+    def test_shrinking_moments_become_zero_and_torch_keeps_its_mode(self):
+        """A gradient met once leaves moments that would stay denormal for thousands of steps."""
+        state = [torch.zeros(BLOCK), torch.zeros(BLOCK), *torch.full((2, BLOCK), 1e-39)]
+        adam_step_(*state, 1000, AdamRule(lr=0.1), torch.ones(1, dtype=torch.bool))
+        assert not state[2].any()
+        assert not state[3].any()
+        assert torch.tensor(1e-30) * 1e-10 > 0
 
     def test_nan_is_not_hidden(self):
         state = [torch.zeros(BLOCK) for _ in range(4)]

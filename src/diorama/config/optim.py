@@ -64,11 +64,14 @@ class FieldOptimConfig(OptimConfig):
 
     pose_lr: float = 1e-3
     """Learning rate of pose corrections at the start; it falls to a tenth."""
+    table_decay: float = 0.0
+    """Weight decay of hash tables. Adam brings entries that pixels say little of to zero at its
+    full rate, so a small one makes the field smooth where photographs do not speak."""
 
     def group(self, name: str) -> OptimConfig:
-        """Tables are not decayed: entries that no ray meets must stay as they are."""
+        """Tables have a weight decay of their own: they and the networks need different ones."""
         if name == "tables":
-            return replace(self, weight_decay=0.0)
+            return replace(self, weight_decay=self.table_decay)
         if name == "poses":
             final = self.pose_lr / 10
             return replace(
