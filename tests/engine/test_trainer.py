@@ -333,6 +333,8 @@ def test_wandb_is_optional(tmp_path, monkeypatch):
         ({"max_minutes": 0.0}, "--max-minutes 0.0: must be above 0"),
         ({"optim": {"accumulate": 0}}, "--optim.accumulate 0"),
         ({"optim": {"lr_final": math.inf}}, "--optim.lr-final: must be a finite number"),
+        ({"optim": {"weight_decay": -1.0}}, "--optim.weight-decay -1.0: must be at least 0"),
+        ({"optim": {"beta2": 1.0}}, "--optim.beta2 1.0: must be below 1"),
         ({"threads": 0}, "--threads 0"),
         ({"device": "abacus"}, "--device abacus: not usable here"),
         ({"name": "../elsewhere"}, "--name ../elsewhere: use a plain folder name"),

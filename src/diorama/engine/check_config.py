@@ -25,6 +25,12 @@ def check_config(config: TrainerConfig) -> None:
     for flag, (value, least) in at_least.items():
         if value < least:
             raise UserError(f"{flag} {value}: must be at least {least}.")
+    for name, value in to_plain(config.optim).items():
+        flag = _flag(f"optim.{name}")
+        if isinstance(value, int | float) and value < 0:
+            raise UserError(f"{flag} {value}: must be at least 0.")
+        if name in {"beta1", "beta2"} and value >= 1:
+            raise UserError(f"{flag} {value}: must be below 1.")
     above_zero = {
         "--max-minutes": config.max_minutes,
         "--log.save-minutes": config.log.save_minutes,

@@ -29,7 +29,7 @@ def nerfacto() -> TrainerConfig:
             render_chunk=1 << 12,
         ),
         optim=FieldOptimConfig(
-            lr=1e-2, lr_final=1e-4, warmup_steps=50, eps=1e-15, table_decay=2e-8
+            lr=1e-2, lr_final=1e-4, warmup_steps=50, eps=1e-15, table_decay=2e-7
         ),
         log=LogConfig(eval_every=1000),
     )
