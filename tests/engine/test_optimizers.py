@@ -65,8 +65,6 @@ def test_decayed_tables_forget_what_no_pixel_speaks_of():
         optimizers.zero_grad()
         (1e-2 * (asked - 0.1).square().mean() + 0.0 * unasked.sum()).backward()
         optimizers.step(at, 1000, 1.0)
-        if at == 499:
-            assert (unasked == 0.1).all(), "the first half of a run does not decay"
     torch.testing.assert_close(asked.detach(), torch.full((300,), 0.1), atol=1e-3, rtol=0.0)
     assert unasked.abs().max() < 1e-3
 

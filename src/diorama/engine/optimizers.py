@@ -54,10 +54,8 @@ class Optimizers:
             recipe = self._recipes[name]
             factor = self._factors.get(name, 1.0)
             rates[name] = factor * learning_rate(recipe, step, max_steps, squeeze)
-            is_decayed = step >= recipe.weight_decay_start * max_steps
             for group in optimizer.param_groups:
                 group["lr"] = rates[name]
-                group["weight_decay"] = recipe.weight_decay if is_decayed else 0.0
                 if recipe.clip_norm is not None:
                     nn.utils.clip_grad_norm_(group["params"], recipe.clip_norm)
             optimizer.step()

@@ -28,8 +28,6 @@ def nerfacto() -> TrainerConfig:
             background="random",
             render_chunk=1 << 12,
         ),
-        optim=FieldOptimConfig(
-            lr=1e-2, lr_final=1e-4, warmup_steps=50, eps=1e-15, table_decay=2e-7
-        ),
+        optim=FieldOptimConfig(lr=1e-2, lr_final=1e-4, warmup_steps=50, eps=1e-15),
         log=LogConfig(eval_every=1000),
     )
