@@ -7,7 +7,7 @@
 
 This is torch's formula. Kernel and torch agree to float32's rounding, not to the bit, because
 they multiply and divide in another order; the difference is at most about 3e-7 of a step's length.
-Moments too small for normal numbers become zero in the kernel (on x86), where they would linger.
+Moments too small for normal numbers become zero in the kernel (on x86) instead of lingering.
 """
 
 from collections.abc import Mapping
