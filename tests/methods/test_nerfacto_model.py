@@ -14,6 +14,8 @@ from diorama.data.scene import Scene
 from diorama.engine.optimizers import Optimizers
 from diorama.methods.nerfacto.config import NerfactoConfig
 from diorama.methods.nerfacto.model import NerfactoModel
+from diorama.methods.nerfacto.photographed import mark_photographed
+from diorama.nn.photographed_space import EPOCH, WINDOW
 from diorama.scenes import make_scene
 
 TINY = NerfactoConfig(
@@ -168,6 +170,47 @@ def test_views_are_exposed_as_the_training_images_around_them(place):
     torch.testing.assert_close(after, (before * gains).clamp(max=1.0), rtol=1e-4, atol=1e-6)
 
 
+def test_only_pixels_that_count_say_what_is_photographed(place):
+    config = replace(TINY, fill_unphotographed=True, plainness=0.2, initial_density=1.0)
+    model, batch = model_of(config, place), batch_of(place)
+    assert model.photographed is not None
+    met = model.photographed.last_met
+    model(replace(batch, weights=torch.zeros_like(batch.weights)), 7, generator())
+    assert met.max() == 0
+    model(batch, 7, generator())
+    marked = met.count_nonzero()
+    assert 0 < marked <= len(batch.rays) * TINY.samples and met.max() == 1
+    model(batch, 7 + EPOCH // len(batch.rays), generator())
+    assert met.max() == 2
+
+
+def test_pictures_do_not_show_what_nobody_photographed(place):
+    config = replace(TINY, initial_density=1.0)
+    plain = model_of(config, place)
+    train(plain, place, range(40), optimizers_of(plain))
+    model = model_of(replace(config, fill_unphotographed=True), place)
+    model.load_state_dict(plain.state_dict(), strict=False)
+    camera = place.cameras[place.splits["train"][0]]
+    before = plain.render(camera).rgb
+    assert torch.equal(model.render(camera).rgb, before)  # too early to tell
+    assert model.photographed is not None
+
+    rays, half = camera.image_rays(), camera.height() // 2
+    upper = rays[: half * camera.width()]
+    samples, _ = model.sampler.sample(upper)
+    everything, is_counted = torch.ones_like(samples.t), torch.ones(len(upper), dtype=torch.bool)
+    mark_photographed(model.photographed, upper, samples, everything, is_counted, WINDOW * EPOCH)
+    view = model.render(camera)
+    share, change = view.extras["photographed"], (view.rgb - before).abs().amax(dim=2)
+    assert share[:half].min() > 0.999 and share[half + 2 :].min() < 0.5
+    assert change[:half].max() < 1e-3 and change[half:].max() > 0.02
+    assert (change <= 1.0 - share + 1e-5).all()
+
+
+def test_objects_have_a_background_that_needs_no_photograph(scene):
+    assert model_of(replace(TINY, fill_unphotographed=True), scene).photographed is None
+
+
 def test_jitter_and_background_come_from_the_generator(scene):
     model, batch = model_of(TINY, scene), batch_of(scene)
     one, two, again = (model(batch, 0, generator(seed)) for seed in (1, 2, 1))
@@ -176,7 +219,9 @@ def test_jitter_and_background_come_from_the_generator(scene):
 
 
 def test_training_from_a_checkpoint_ends_with_the_same_bits(place):
-    config = replace(TINY, proposal_every=3, refine_poses=True, plainness=0.2)
+    config = replace(
+        TINY, proposal_every=3, refine_poses=True, plainness=0.2, fill_unphotographed=True
+    )
     model = model_of(config, place)
     optimizers = optimizers_of(model)
     train(model, place, range(14), optimizers)

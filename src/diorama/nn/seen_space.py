@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from diorama.data.scene import Scene
 from diorama.nn.scene_frame import SceneFrame
+from diorama.nn.unit_cells import cell_index
 
 RESOLUTION = 96
 """Cells per side of the unit cube."""
@@ -33,10 +34,7 @@ class SeenSpace(nn.Module):
 
     def contains(self, unit_points: Float[Tensor, "N 3"], min_views: int) -> Bool[Tensor, " N"]:
         """Whether at least so many cameras see the cell of each point of the unit cube."""
-        resolution = self.num_views.shape[0]
-        cell = (unit_points.detach() * resolution).long().clamp_(0, resolution - 1)
-        x, y, z = cell.unbind(dim=1)
-        index = (x * resolution + y) * resolution + z
+        index = cell_index(unit_points, self.num_views.shape[0])
         return self.num_views.view(-1)[index] >= min_views
 
 

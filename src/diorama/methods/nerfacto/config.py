@@ -84,6 +84,9 @@ class NerfactoConfig(ModelConfig):
     falls to a tenth until training ends."""
     plain_patches: int = 6
     """Patches of such views in a batch, of 64 rays each."""
+    fill_unphotographed: bool = False
+    """In pictures of unbounded scenes, draw colours in from around where matter shows that no
+    training pixel showed."""
     gradient_scaling: bool = False
     """Weaken gradients of samples close to the camera by their squared distance."""
     render_chunk: int = 1 << 13

@@ -14,6 +14,7 @@ from diorama.methods.nerfacto.check import check_nerfacto_config
 from diorama.methods.nerfacto.config import NerfactoConfig
 from diorama.methods.nerfacto.losses import distortion_per_ray, interlevel_loss, scale_gradient
 from diorama.methods.nerfacto.new_views import NewViews, plainness_loss
+from diorama.methods.nerfacto.photographed import mark_photographed
 from diorama.methods.nerfacto.point_rays import PointRays, point_loss
 from diorama.methods.nerfacto.render import over_background, render_image
 from diorama.methods.nerfacto.sampler import ProposalSampler
@@ -23,6 +24,7 @@ from diorama.model import Model, RenderOutput
 from diorama.nn.appearance import Appearance
 from diorama.nn.exposure import ExposureGains
 from diorama.nn.hash_grid import HashGrid
+from diorama.nn.photographed_space import PhotographedSpace
 from diorama.nn.pixels import blended_over, mean_squared_error, psnr_of, weighted_mean
 from diorama.nn.pose_refinement import PoseRefinement
 from diorama.nn.radiance_field import RadianceField
@@ -62,6 +64,9 @@ class NerfactoModel(Model):
         points = PointRays(scene) if config.point_loss > 0 else None
         self.points = points if points is not None and len(points) else None
         self.new_views = NewViews(scene) if config.plainness > 0 else None
+        # Around an object there is a background that needs no photograph.
+        is_filled = config.fill_unphotographed and self.settings.frame.is_contracted
+        self.photographed = PhotographedSpace(self.settings.frame) if is_filled else None
         self.reinitialize(torch.Generator().manual_seed(int(torch.randint(2**62, ()))))
 
     def reinitialize(self, generator: torch.Generator) -> None:
@@ -74,6 +79,8 @@ class NerfactoModel(Model):
             self.poses.initialize()
         if self.exposure is not None:
             self.exposure.initialize()
+        if self.photographed is not None:
+            self.photographed.initialize()
 
     @property
     def background(self) -> Float[Tensor, "3"]:
@@ -115,6 +122,11 @@ class NerfactoModel(Model):
             density = scale_gradient(density, nearness)
             rgb = scale_gradient(rgb, nearness[:, :, None])
         ray = composite_dense(density, samples.delta, rgb)
+        if self.photographed is not None:
+            mark_photographed(
+                self.photographed, rays[:num], samples[:num], ray.weights[:num],
+                is_counted=batch.weights > 0, num_rays=step * num,
+            )  # fmt: skip
 
         background = self.background[None]
         if self.settings.is_random:

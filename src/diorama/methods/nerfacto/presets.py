@@ -25,6 +25,7 @@ def nerfacto() -> TrainerConfig:
             min_views=2,
             point_loss=0.02,
             plainness=0.03,
+            fill_unphotographed=True,
             background="random",
             render_chunk=1 << 12,
         ),

@@ -9,8 +9,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from diorama.cameras import Cameras, Rays
+from diorama.methods.nerfacto.photographed import photographed_share
 from diorama.methods.nerfacto.samples import RaySamples
 from diorama.model import RenderOutput
+from diorama.nn.fill_image import fill_image
 from diorama.nn.surface_normals import surface_normals
 from diorama.ops.composite import Composite, composite_dense
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from diorama.methods.nerfacto.model import NerfactoModel
 
 SURFACE_OPACITY = 0.5
+KNOWN_SHARE = 0.9  # of a pixel's colour; pixels with less are filled from those with more
 NORMAL_REACH = 1.0 / 128.0  # how far from the surface its normal is measured, in half sides
 
 
@@ -32,6 +35,8 @@ class RayPicture:
     median: Float[Tensor, " R"]
     """Where half of what is seen has been met."""
     normal: Float[Tensor, "R 3"]
+    photographed: Float[Tensor, " R"]
+    """How much of the colour comes from what training pixels showed."""
 
     @staticmethod
     def cat(parts: "list[RayPicture]") -> "RayPicture":
@@ -46,21 +51,30 @@ def render_image(model: "NerfactoModel", camera: Cameras) -> RenderOutput:
     rays = camera.to(model.background.device).image_rays()
     size, chunk = (camera.height(), camera.width()), model.config.render_chunk
     code = None if model.appearance is None else model.appearance.at(camera)
+    mask = None if model.photographed is None else model.photographed.mask()
     parts = (rays[start : start + chunk] for start in range(0, len(rays), chunk))
-    seen = RayPicture.cat([render_rays(model, part, code) for part in parts])
-    rgb = seen.rgb
+    seen = RayPicture.cat([render_rays(model, part, code, mask) for part in parts])
+    rgb, photographed = seen.rgb, seen.photographed.view(size)
     if model.exposure is not None:
         rgb = (rgb * model.exposure.at(camera)).clamp(max=1.0)
     return RenderOutput(
-        rgb.view(*size, 3),
+        _without_inventions(rgb.view(*size, 3), photographed),
         (seen.expected * rays.z_scale).view(size),
         seen.opacity.view(size),
         seen.normal.view(*size, 3),
-        extras={"median_depth": (seen.median * rays.z_scale).view(size)},
+        extras={
+            "median_depth": (seen.median * rays.z_scale).view(size),
+            "photographed": photographed,
+        },
     )
 
 
-def render_rays(model: "NerfactoModel", rays: Rays, code: Float[Tensor, " A"] | None) -> RayPicture:
+def render_rays(
+    model: "NerfactoModel",
+    rays: Rays,
+    code: Float[Tensor, " A"] | None,
+    mask: Bool[Tensor, "X Y Z"] | None,
+) -> RayPicture:
     """The samples of training without their jitter, under one appearance and the mean exposure."""
     samples, _ = model.sampler.sample(rays)
     codes = None if code is None else code.expand(len(rays), -1)
@@ -71,13 +85,27 @@ def render_rays(model: "NerfactoModel", rays: Rays, code: Float[Tensor, " A"] | 
     # The quotient of two rounded sums may leave the interval that both are of.
     expected = ray.values[:, 3] / ray.opacity.clamp(min=1e-6)
     expected = torch.minimum(torch.maximum(expected, t[:, 0]), t[:, -1])
+    photographed = torch.ones_like(ray.opacity)
+    if mask is not None and model.photographed is not None:
+        photographed = photographed_share(model.photographed, mask, rays, samples, ray.weights)
     return RayPicture(
         rgb=over_background(ray, rgb, background),
         opacity=ray.opacity,
         expected=expected,
         median=median_distance(samples, ray.weights),
         normal=_normals(model, rays, expected, ray.opacity > SURFACE_OPACITY),
+        photographed=photographed,
     )
+
+
+def _without_inventions(
+    rgb: Float[Tensor, "H W 3"], photographed: Float[Tensor, "H W"]
+) -> Float[Tensor, "H W 3"]:
+    """The share of a colour that nobody photographed gives way to the colours around it."""
+    is_known = photographed > KNOWN_SHARE
+    if bool(is_known.all()):
+        return rgb
+    return torch.lerp(fill_image(rgb, is_known), rgb, photographed[:, :, None])
 
 
 def over_background(
