@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import tyro
 
@@ -14,7 +14,9 @@ from diorama.errors import UserError
 
 DESCRIPTION = "Render a run or a splat file along a camera path; the data set need not be there."
 REPORT_SECONDS = 5.0
-Output = Literal["rgb", "depth", "alpha", "disparity"]
+Output = Literal[
+    "rgb", "depth", "alpha", "normal", "median_depth", "disparity", "photographed"
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,9 @@ class RenderConfig:
     frames: int = 60
     """Frames of an orbit, spiral or tour."""
     outputs: tuple[Output, ...] = ("rgb",)
-    """What to render: rgb, depth, alpha, disparity."""
+    """What to render. All methods: rgb, depth, alpha. All but nerf: normal, in the scene's axes.
+    Splats and nerfacto: median_depth. nerf: disparity. nerfacto: photographed, white where training
+    pixels show what is seen."""
     scale: float = 1.0
     """Size of the pictures relative to the photographs'; intrinsics follow."""
     fps: float | None = None
@@ -93,7 +97,7 @@ def _check(options: RenderConfig) -> None:
     if not (options.images or options.video):
         raise UserError("nothing to write: drop --no-images or --no-video.")
     if not options.outputs:
-        raise UserError("--outputs: name at least one of rgb, depth, alpha, disparity.")
+        raise UserError(f"--outputs: name at least one of {', '.join(get_args(Output))}.")
 
 
 def _renders(run: Path) -> Path:

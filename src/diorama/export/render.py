@@ -81,12 +81,24 @@ def picture(
         return depth_image(view.depth, view.alpha, limits)
     if name == "alpha":
         return _grey(view.alpha)
+    if name == "normal" and view.normal is not None:
+        return to_bytes(0.5 + 0.5 * view.normal)
     if name in view.extras:
-        values = view.extras[name]
-        return (
-            _grey(values / values.max().clamp(min=1e-9)) if values.dim() == 2 else to_bytes(values)
-        )
+        return _extra_picture(view, name, limits)
     raise UserError(f"--outputs {name}: this method does not render it.")
+
+
+def _extra_picture(
+    view: RenderOutput, name: str, limits: tuple[float, float] | None
+) -> UInt8[Tensor, "H W 3"]:
+    values = view.extras[name]
+    if name == "median_depth":
+        return depth_image(values, view.alpha, limits)
+    if name == "photographed":  # a share: 0 and 1 mean the same in every frame
+        return _grey(values)
+    if values.dim() == 2:
+        return _grey(values / values.max().clamp(min=1e-9))
+    return to_bytes(values)
 
 
 def depth_range(view: RenderOutput) -> tuple[float, float] | None:
