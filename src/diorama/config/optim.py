@@ -63,7 +63,7 @@ class FieldOptimConfig(OptimConfig):
     """Recipe of hash tables and networks, and the slower one of pose corrections."""
 
     pose_lr: float = 1e-3
-    """Learning rate of pose corrections at the start; it falls to a tenth."""
+    """Learning rate of pose corrections at the start; it falls to a hundredth."""
     table_decay: float = 0.0
     """Weight decay of hash tables. Adam brings entries that pixels say little of to zero at its
     full rate: 4e-8 makes short runs less grainy, and wears fine detail of long ones away."""
@@ -73,7 +73,7 @@ class FieldOptimConfig(OptimConfig):
         if name == "tables":
             return replace(self, weight_decay=self.table_decay)
         if name == "poses":
-            final = self.pose_lr / 10
+            final = self.pose_lr / 100
             return replace(
                 self, lr=self.pose_lr, lr_final=final, schedule="log-linear", weight_decay=0.0
             )

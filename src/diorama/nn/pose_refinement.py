@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Learned corrections of the training cameras' poses, SO(3) x R^3, one per image."""
+"""Learned corrections of cameras' poses, SO(3) x R^3, one per training image."""
 
 from dataclasses import replace
 
@@ -7,7 +7,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from diorama.cameras import Rays
+from diorama.cameras import Cameras, Rays
+from diorama.nn.camera_neighbours import CameraNeighbours
 from diorama.nn.rows import rows
 
 SMALL_ANGLE = 1e-4
@@ -17,13 +18,15 @@ TRANSLATION_WEIGHT, ROTATION_WEIGHT = 1e-2, 1e-3
 class PoseRefinement(nn.Module):
     """Six numbers per image, zero at first: a translation and a rotation vector in the world.
 
-    Directions are rotated from the left and origins are moved. Only training rays are corrected:
-    held-out cameras are rendered where the data set puts them.
+    Directions are rotated from the left and origins are moved. Cameras err together with those
+    around them, and the scene may drift a little with all of them: so a view that nobody
+    photographed is corrected as the training cameras around it are.
     """
 
-    def __init__(self, num_images: int):
+    def __init__(self, cameras: Cameras, training: tuple[int, ...]):
         super().__init__()
-        self.corrections = nn.Parameter(torch.zeros(num_images, 6))
+        self.corrections = nn.Parameter(torch.zeros(len(cameras), 6))
+        self.neighbours = CameraNeighbours(cameras, training)
 
     def initialize(self) -> None:
         """No correction."""
@@ -36,19 +39,25 @@ class PoseRefinement(nn.Module):
         directions = (rotation @ rays.directions[:, :, None])[:, :, 0]
         return replace(rays, origins=rays.origins + correction[:, :3], directions=directions)
 
-    def pose(
-        self, world_from_camera: Float[Tensor, "3 4"], image_index: int
-    ) -> Float[Tensor, "3 4"]:
-        """The corrected pose of one image: the one whose rays `forward` gives."""
-        correction = self.corrections[image_index]
-        rotation = rotation_matrices(correction[None, 3:])[0]
-        center = world_from_camera[:, 3] + correction[:3]
-        return torch.cat((rotation @ world_from_camera[:, :3], center[:, None]), dim=1)
+    def of_image(self, camera: Cameras, image_index: int) -> Cameras:
+        """The camera of one image, corrected: its rays are those that `forward` gives."""
+        return _moved(camera, self.corrections[image_index])
+
+    def at(self, camera: Cameras) -> Cameras:
+        """The camera of a picture that nobody took, as the training cameras around it moved."""
+        return _moved(camera, self.neighbours.mean_around(camera, self.corrections))
 
     def penalty(self) -> Float[Tensor, ""]:
         """Mean length of the corrections, weighted: keeps the whole scene from drifting."""
         translation, rotation = self.corrections.split(3, dim=1)
         return TRANSLATION_WEIGHT * _mean_norm(translation) + ROTATION_WEIGHT * _mean_norm(rotation)
+
+
+def _moved(camera: Cameras, correction: Float[Tensor, "6"]) -> Cameras:
+    pose = camera.world_from_camera.to(correction)
+    turned = rotation_matrices(correction[None, 3:]) @ pose[:, :, :3]
+    center = pose[:, :, 3:] + correction[None, :3, None]
+    return replace(camera, world_from_camera=torch.cat((turned, center), dim=2))
 
 
 def rotation_matrices(vectors: Float[Tensor, "R 3"]) -> Float[Tensor, "R 3 3"]:

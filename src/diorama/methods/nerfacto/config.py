@@ -66,7 +66,8 @@ class NerfactoConfig(ModelConfig):
     """Learn gains of the colour channels for each training image; other views are exposed as the
     training images around them."""
     refine_poses: bool = False
-    """Correct the training cameras' poses along with the scene."""
+    """Correct the training cameras' poses along with the scene; other views are corrected as the
+    training cameras around them."""
     interlevel: float = 1.0
     """Weight of the loss that teaches the proposal networks."""
     distortion: float | None = None

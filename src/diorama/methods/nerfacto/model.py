@@ -35,6 +35,9 @@ GUIDANCE_FALL = 0.1
 """Points and plain surfaces say roughly where matter is; what it looks like exactly, pixels know
 better. So their losses fall to this share until training ends."""
 
+POSES_EVERY = 4
+"""Poses are corrected in every so many steps: gradients by place cost a quarter of a step."""
+
 
 class NerfactoModel(Model):
     """A hash-grid field over all of space, sampled where two proposal networks see matter."""
@@ -59,7 +62,7 @@ class NerfactoModel(Model):
         )  # fmt: skip
         train = scene.splits["train"]
         self.appearance = Appearance(scene.cameras, size, train) if size else None
-        self.poses = PoseRefinement(len(scene.frames)) if config.refine_poses else None
+        self.poses = PoseRefinement(scene.cameras, train) if config.refine_poses else None
         self.exposure = ExposureGains(scene.cameras, train) if config.exposure else None
         points = PointRays(scene) if config.point_loss > 0 else None
         self.points = points if points is not None and len(points) else None
@@ -112,7 +115,10 @@ class NerfactoModel(Model):
             rays.append(patches)
         image_index = torch.cat((batch.image_index, *(part.camera_index for part in rays[1:])))
         rays = Rays.cat(rays)
-        rays = rays if self.poses is None else self.poses(rays, image_index)
+        poses_learn = self.poses is not None and step % POSES_EVERY == 0
+        if self.poses is not None:
+            with torch.set_grad_enabled(poses_learn and torch.is_grad_enabled()):
+                rays = self.poses(rays, image_index)
         samples, proposals = self.sampler.train_samples(rays, step, generator)
         code = None if self.appearance is None else self.appearance(image_index)
         density, rgb = self.field_at(rays, samples, code)
@@ -136,6 +142,8 @@ class NerfactoModel(Model):
         if self.exposure is not None:
             seen = self.exposure(seen, batch.image_index)
         outputs = {"target": blended_over(batch.pixels, background[:num]), "rgb": seen}
+        if self.poses is not None and poses_learn:
+            outputs["poses"] = self.poses.penalty()
         fading = GUIDANCE_FALL ** (step / self.max_steps)
         if distances is not None:
             which = slice(num, num + len(distances))
@@ -163,8 +171,8 @@ class NerfactoModel(Model):
             losses["points"] = self.config.point_loss * outputs["points"]
         if "plainness" in outputs:
             losses["plainness"] = self.config.plainness * outputs["plainness"]
-        if self.poses is not None:
-            losses["poses"] = self.poses.penalty()
+        if "poses" in outputs:
+            losses["poses"] = outputs["poses"]
         return losses
 
     def get_metrics_dict(self, outputs: dict[str, Tensor], batch: RayBatch) -> dict[str, Tensor]:
@@ -172,7 +180,7 @@ class NerfactoModel(Model):
         return {"psnr": psnr_of(error)}
 
     def render(self, camera: Cameras) -> RenderOutput:
-        return render_image(self, camera)
+        return render_image(self, camera if self.poses is None else self.poses.at(camera))
 
     def density_at(self, positions: Float[Tensor, "N 3"]) -> Float[Tensor, " N"]:
         """Density at positions of the scene."""

@@ -14,7 +14,7 @@ def nerfacto() -> TrainerConfig:
         model=NerfactoConfig(
             levels=8,
             features=4,
-            log2_table=18,
+            log2_table=20,
             color_layers=1,
             samples=32,
             proposal_samples=(64, 48),
@@ -29,6 +29,6 @@ def nerfacto() -> TrainerConfig:
             background="random",
             render_chunk=1 << 12,
         ),
-        optim=FieldOptimConfig(lr=1e-2, lr_final=1e-4, warmup_steps=50, eps=1e-15),
+        optim=FieldOptimConfig(lr=1e-2, lr_final=1e-4, warmup_steps=50, eps=1e-15, pose_lr=1e-4),
         log=LogConfig(eval_every=1000),
     )

@@ -34,7 +34,8 @@ class NgpConfig(ModelConfig):
     background: Literal["auto", "random", "white", "black"] = "auto"
     """Colour behind the scene; auto trains images with alpha over random colours."""
     refine_poses: bool = False
-    """Correct the training cameras' poses along with the scene."""
+    """Correct the training cameras' poses along with the scene; other views are corrected as the
+    training cameras around them."""
     contract: bool | None = None
     """Fold all of space into the grid; unset: for unbounded scenes."""
     grid_resolution: int = 128

@@ -54,9 +54,9 @@ class NgpModel(Model):
             grid, config.width, config.color_layers, config.sh_bands, config.appearance_size,
             unit=self.settings.grid_frame.half_side / REFERENCE_HALF_SIDE,
         )  # fmt: skip
-        size = config.appearance_size
-        self.appearance = Appearance(scene.cameras, size, scene.splits["train"]) if size else None
-        self.poses = PoseRefinement(len(scene.frames)) if config.refine_poses else None
+        size, train = config.appearance_size, scene.splits["train"]
+        self.appearance = Appearance(scene.cameras, size, train) if size else None
+        self.poses = PoseRefinement(scene.cameras, train) if config.refine_poses else None
         self.reinitialize(torch.Generator().manual_seed(int(torch.randint(2**62, ()))))
 
     def reinitialize(self, generator: torch.Generator) -> None:
@@ -141,7 +141,7 @@ class NgpModel(Model):
         return 1 - EARLY_SHARE * math.exp(-step / EARLY_STEPS)
 
     def render(self, camera: Cameras) -> RenderOutput:
-        return render_image(self, camera)
+        return render_image(self, camera if self.poses is None else self.poses.at(camera))
 
     def density_at(self, positions: Float[Tensor, "N 3"]) -> Float[Tensor, " N"]:
         """Density at positions of the scene."""

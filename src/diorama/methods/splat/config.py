@@ -91,7 +91,8 @@ class SplatConfig(ModelConfig):
     exposure: bool = False
     """Learn an affine colour map per training image."""
     refine_poses: bool = False
-    """Correct the training cameras' poses along with the scene."""
+    """Correct the training cameras' poses along with the scene; other views are corrected as the
+    training cameras around them."""
     density: Literal["default", "adaptive", "mcmc"] = "default"
     """How Gaussians multiply and die: the original rules, the taichi system's, or MCMC."""
     default: Annotated[DefaultConfig, _TOP_LEVEL] = field(default_factory=DefaultConfig)

@@ -2,7 +2,7 @@
 """Gaussian splatting as a Diorama model."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float
@@ -57,7 +57,8 @@ class SplatModel(Model):
         super().__init__(config, scene)
         self.extent = camera_extent(scene) if config.length_unit is None else config.length_unit
         self.exposure = Exposure(len(scene.frames)) if config.exposure else None
-        self.poses = PoseRefinement(len(scene.frames)) if config.refine_poses else None
+        train = scene.splits["train"]
+        self.poses = PoseRefinement(scene.cameras, train) if config.refine_poses else None
         seed = int(torch.randint(2**62, ()))
         splats = initial_splats(config, scene, torch.Generator().manual_seed(seed))
         self.notes = splats.notes
@@ -157,8 +158,7 @@ class SplatModel(Model):
     def _camera(self, batch: ImageBatch) -> Cameras:
         if self.poses is None:
             return batch.camera
-        pose = self.poses.pose(batch.camera.world_from_camera[0], batch.image_index)
-        return replace(batch.camera, world_from_camera=pose[None])
+        return self.poses.of_image(batch.camera, batch.image_index)
 
     def get_loss_dict(self, outputs: dict[str, Tensor], batch: ImageBatch) -> dict[str, Tensor]:
         seen, config = self._pass, self.config
@@ -229,7 +229,8 @@ class SplatModel(Model):
         return step_cost(self.config, self.density.first_count, step, squeeze)
 
     def render(self, camera: Cameras) -> RenderOutput:
-        return render_image(self.gaussians, self.config, self.background, camera)
+        seen_from = camera if self.poses is None else self.poses.at(camera)
+        return render_image(self.gaussians, self.config, self.background, seen_from)
 
     def splats(self) -> Splats:
         """The Gaussians in the normalised frame."""
