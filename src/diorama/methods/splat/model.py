@@ -57,8 +57,9 @@ class SplatModel(Model):
         super().__init__(config, scene)
         self.extent = camera_extent(scene) if config.length_unit is None else config.length_unit
         self.exposure = Exposure(len(scene.frames)) if config.exposure else None
-        train = scene.splits["train"]
-        self.poses = PoseRefinement(scene.cameras, train) if config.refine_poses else None
+        self.poses = None
+        if config.refine_poses:
+            self.poses = PoseRefinement(scene.cameras, scene.splits["train"])
         seed = int(torch.randint(2**62, ()))
         splats = initial_splats(config, scene, torch.Generator().manual_seed(seed))
         self.notes = splats.notes
