@@ -47,7 +47,7 @@ def scene(tmp_path_factory) -> Scene:
 
 def open_settings(half: float = 2.0, near: float = 0.1) -> NerfactoSettings:
     frame = SceneFrame((-half,) * 3, (half,) * 3, is_contracted=True)
-    return NerfactoSettings(frame, False, near, 1000 * half, None, False, 0, 0.01, 0.002)
+    return NerfactoSettings(frame, False, near, 1000 * half, None, False, 0, False, 0.01, 0.002)
 
 
 def rays_from(origins: list[list[float]], directions: list[list[float]]) -> Rays:

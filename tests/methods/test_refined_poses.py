@@ -14,6 +14,7 @@ from diorama.methods.nerfacto.config import NerfactoConfig
 from diorama.methods.nerfacto.model import POSES_EVERY, NerfactoModel
 from diorama.methods.ngp.config import NgpConfig
 from diorama.methods.ngp.model import NgpModel
+from diorama.methods.registry import method_config
 from diorama.methods.splat.config import SplatConfig
 from diorama.methods.splat.model import SplatModel
 from diorama.model import Model
@@ -54,6 +55,13 @@ def test_a_picture_is_taken_where_the_cameras_around_it_turned_out_to_be(kind, c
     seen, expected = refined.render(camera), plain.render(moved)
     torch.testing.assert_close(seen.rgb, expected.rgb, rtol=1e-4, atol=1e-4)
     assert (seen.rgb - plain.render(camera).rgb).abs().max() > 1e-3
+
+
+def test_the_preset_of_nerfacto_corrects_the_poses_of_captures_only(scene):
+    config = replace(NERFACTO, refine_poses=method_config("nerfacto").model.refine_poses)
+    place = replace(scene, kind="unbounded", has_alpha=False, background=None)
+    assert model_of(NerfactoModel, config, scene).poses is None
+    assert isinstance(model_of(NerfactoModel, config, place).poses, PoseRefinement)
 
 
 def test_nerfacto_corrects_poses_in_some_of_its_steps(scene):

@@ -65,9 +65,9 @@ class NerfactoConfig(ModelConfig):
     exposure: bool = False
     """Learn gains of the colour channels for each training image; other views are exposed as the
     training images around them."""
-    refine_poses: bool = False
+    refine_poses: bool | None = False
     """Correct the training cameras' poses along with the scene; other views are corrected as the
-    training cameras around them."""
+    training cameras around them. None: for all but objects."""
     interlevel: float = 1.0
     """Weight of the loss that teaches the proposal networks."""
     distortion: float | None = None

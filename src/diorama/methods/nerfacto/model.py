@@ -62,7 +62,8 @@ class NerfactoModel(Model):
         )  # fmt: skip
         train = scene.splits["train"]
         self.appearance = Appearance(scene.cameras, size, train) if size else None
-        self.poses = PoseRefinement(scene.cameras, train) if config.refine_poses else None
+        refines = self.settings.refines_poses
+        self.poses = PoseRefinement(scene.cameras, train) if refines else None
         self.exposure = ExposureGains(scene.cameras, train) if config.exposure else None
         points = PointRays(scene) if config.point_loss > 0 else None
         self.points = points if points is not None and len(points) else None

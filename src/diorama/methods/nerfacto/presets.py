@@ -9,7 +9,7 @@ def nerfacto() -> TrainerConfig:
     """Fewer rays, samples and table entries than published; the rate falls to its end."""
     return TrainerConfig(
         method="nerfacto",
-        max_steps=30_000,
+        max_steps=20_000,
         data=RayDataConfig(rays=1024, max_side=800, adjust_cameras=True),
         model=NerfactoConfig(
             levels=8,
@@ -22,6 +22,7 @@ def nerfacto() -> TrainerConfig:
             anneal_steps=500,
             gradient_scaling=True,
             exposure=True,
+            refine_poses=None,
             min_views=2,
             point_loss=0.02,
             plainness=0.03,

@@ -28,6 +28,7 @@ class NerfactoSettings:
     is_random: bool
     """Whether training draws a background of its own for each ray."""
     appearance_size: int
+    refines_poses: bool
     initial_density: float
     distortion: float
 
@@ -48,6 +49,7 @@ class NerfactoSettings:
             is_random=config.background == "random"
             or (config.background == "auto" and scene.has_alpha),
             appearance_size=int(_or(config.appearance_size, 0 if is_object else APPEARANCE_SIZE)),
+            refines_poses=bool(_or(config.refine_poses, not is_object)),
             initial_density=_or(
                 config.initial_density, OBJECT_DENSITY if is_object else OPEN_DENSITY
             ),
