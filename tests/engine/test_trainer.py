@@ -17,6 +17,7 @@ import torch
 from diorama.engine import checkpoint as checkpoint_module
 from diorama.engine.checkpoint_folder import list_checkpoints, newest_checkpoint
 from diorama.engine.loop import MAX_RESTARTS, TrainingLoop
+from diorama.engine.planner import Planner
 from diorama.engine.progress import PlainReporter, Reporter, RichReporter, make_reporter
 from diorama.engine.step import StepResult
 from diorama.engine.trainer import Trainer
@@ -183,6 +184,25 @@ def test_a_run_that_becomes_slower_is_cut_to_its_budget(tmp_path, monkeypatch):
     assert last["lr/head"] == pytest.approx(1e-3, rel=0.05)
     checkpoint, _, _ = newest_checkpoint(run / "checkpoints")
     assert checkpoint.plain["planned_steps"] == metrics["step"]
+
+
+def test_a_run_that_was_slow_at_first_uses_its_budget(tmp_path, monkeypatch):
+    def three_times_slower(planner: Planner, step: int, seconds: float) -> None:
+        note_step(planner, step, 3 * seconds)
+
+    note_step = Planner.note_step
+    monkeypatch.setattr(Planner, "note_step", three_times_slower)
+    run = train(
+        tmp_path, max_minutes=4.0 / 60, max_steps=1_000_000,
+        model={"sleep": 0.005}, log={"every": 1},
+    )  # fmt: skip
+    metrics, log = read_metrics(run), read_log(run)
+    plans = [entry["planned_steps"] for entry in log if entry["kind"] == "plan"]
+    assert plans[-1] == metrics["step"] > 1.5 * plans[0]
+    # As first planned it would take about a third of its budget.
+    assert 0.6 * 4.0 < metrics["training_seconds"] < 1.5 * 4.0
+    last = [entry for entry in log if entry["kind"] == "train"][-1]
+    assert last["lr/head"] == pytest.approx(1e-3, rel=0.05)
 
 
 def test_making_the_model_counts_as_training_time(tmp_path, monkeypatch):

@@ -72,8 +72,8 @@ class TrainerConfig(Config):
     max_steps: int = 30_000
     """Steps to train."""
     max_minutes: float | None = None
-    """Time budget: after a warm-up the measured speed fixes the number of steps; it is cut if
-    the machine becomes slower."""
+    """Time budget: after a warm-up the measured speed fixes the number of steps; it changes
+    if the machine becomes slower, or faster in the first half."""
     device: str = "auto"
     """cpu, cuda, cuda:1 ...; auto takes CUDA when there is one."""
     threads: int | None = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides how many steps of a run fit its time budget: early on, and fewer if it slows down."""
+"""Decides how many steps of a run fit its time budget: early on, and again if its speed changes."""
 
 import math
 from collections.abc import Callable
@@ -62,15 +62,17 @@ class Planner:
         steps = self._pace.steps_that_fit(state.step, planned, state.seconds, self._step_cost)
         if steps == planned:
             return None
+        change = "slower" if steps < planned else "faster"
         sentence = (
-            f"steps became slower than they were: {steps} of {planned} steps fit the "
+            f"steps became {change} than they were: {steps} instead of {planned} steps fit the "
             f"{self.minutes:g} minutes"
         )
         return Decision(steps, state.eval_every, sentence)
 
     def _plan(self, budget: TimeBudget, state: RunState, costs: Costs) -> Decision:
         plan = budget.plan(state.step, self._max_steps, state.seconds, costs, self._step_cost)
-        self._budget, self._pace = None, Pace(self.minutes, state.step, state.seconds)
+        self._budget = None
+        self._pace = Pace(self.minutes, state.step, state.seconds, self._max_steps)
         per_step = budget.step_seconds
         sentence = (
             f"{1000 * per_step:.1f} ms per step: {plan.steps} steps fit the "
