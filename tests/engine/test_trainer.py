@@ -163,6 +163,13 @@ def test_a_time_budget_fixes_the_steps_and_ends_the_schedule(tmp_path):
     assert checkpoint.plain["planned_steps"] == checkpoint.step == metrics["step"]
 
 
+def train_four_seconds(tmp_path: Path) -> Path:
+    return train(
+        tmp_path, max_minutes=4.0 / 60, max_steps=1_000_000,
+        model={"sleep": 0.005}, log={"every": 1},
+    )  # fmt: skip
+
+
 def test_a_run_that_becomes_slower_is_cut_to_its_budget(tmp_path, monkeypatch):
     def slower(loop: TrainingLoop) -> StepResult:
         if loop.state.planned_steps is not None:
@@ -171,10 +178,7 @@ def test_a_run_that_becomes_slower_is_cut_to_its_budget(tmp_path, monkeypatch):
 
     step = TrainingLoop._step
     monkeypatch.setattr(TrainingLoop, "_step", slower)
-    run = train(
-        tmp_path, max_minutes=4.0 / 60, max_steps=1_000_000,
-        model={"sleep": 0.005}, log={"every": 1},
-    )  # fmt: skip
+    run = train_four_seconds(tmp_path)
     metrics, log = read_metrics(run), read_log(run)
     plans = [entry["planned_steps"] for entry in log if entry["kind"] == "plan"]
     assert len(plans) > 1 and plans[-1] == metrics["step"] < 0.75 * plans[0]
@@ -192,10 +196,7 @@ def test_a_run_that_was_slow_at_first_uses_its_budget(tmp_path, monkeypatch):
 
     note_step = Planner.note_step
     monkeypatch.setattr(Planner, "note_step", three_times_slower)
-    run = train(
-        tmp_path, max_minutes=4.0 / 60, max_steps=1_000_000,
-        model={"sleep": 0.005}, log={"every": 1},
-    )  # fmt: skip
+    run = train_four_seconds(tmp_path)
     metrics, log = read_metrics(run), read_log(run)
     plans = [entry["planned_steps"] for entry in log if entry["kind"] == "plan"]
     assert plans[-1] == metrics["step"] > 1.5 * plans[0]
