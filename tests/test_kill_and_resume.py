@@ -35,7 +35,7 @@ SMALL = {
         "--data.rays 64 "
         "--model.levels 4 --model.log2-table 12 --model.max-resolution 64 --model.width 16 "
         "--model.samples 12 --model.proposal-samples 24 16 --model.proposal-warmup 100 "
-        "--model.proposal-log2-table 10 --model.appearance-size 4 --model.refine-poses"
+        "--model.proposal-log2-table 10 --model.appearance-size 4 --model.refine-poses True"
     ),
     # Each strategy changes the number of Gaussians between any two checkpoints. Saved every 20
     # steps, a run is resumed at any phase of the harmonics' seven.
