@@ -4,16 +4,20 @@
 import time
 import tracemalloc
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from diorama.config import RayDataConfig
 from diorama.data import resident_window
+from diorama.data.drawn_pixels import REACH, TRIES
 from diorama.data.image_store import GIGABYTE
 from diorama.data.ray_manager import RayBatch, RayDataManager
 from diorama.data.resident_window import STEPS_PER_IMAGE
+from diorama.data.scene import Scene
 from diorama.errors import UserError
 from tests.data.made_scene import made_scene, with_depths, with_masks
 
@@ -36,9 +40,10 @@ def same(a: RayBatch, b: RayBatch) -> bool:
 
 @pytest.mark.parametrize("sampling", ["all-images", "per-image"])
 @pytest.mark.parametrize("cache", [1.0, 1000 / GIGABYTE])
-def test_pixels_belong_to_their_images_and_rays(tmp_path, sampling, cache):
+@pytest.mark.parametrize("detail", [0.0, 0.4])
+def test_pixels_belong_to_their_images_and_rays(tmp_path, sampling, cache, detail):
     scene = made_scene(tmp_path, MIXED)
-    config = RayDataConfig(rays=500, sampling=sampling, cache_gb=cache)
+    config = RayDataConfig(rays=500, sampling=sampling, cache_gb=cache, detail=detail)
     manager = RayDataManager(config, scene, seed=3)
     for step in range(0, 200, 9):
         batch = manager.next_train(step)
@@ -230,6 +235,8 @@ def test_held_out_images_come_with_their_cameras(tmp_path):
         ({"cache_gb": 0.0}, "--data.cache-gb must be above 0"),
         ({"rays": 0}, "--data.rays must be at least 1"),
         ({"precrop_fraction": 1.5}, "--data.precrop-fraction"),
+        ({"detail": -0.1}, "--data.detail must be between 0 and 1"),
+        ({"detail": float("nan")}, "--data.detail must be between 0 and 1"),
     ],
 )
 def test_bad_settings_are_named(tmp_path, change, sentence):
@@ -268,3 +275,41 @@ def test_batches_are_quick(tmp_path):
         durations.append(time.perf_counter() - start)
     torch.set_num_threads(threads)
     assert min(durations) < 0.02
+
+
+def with_an_edge(tmp_path: Path, masks: list[np.ndarray | None]) -> Scene:
+    """Grey pictures of 60 x 40 that turn white at column 30; the last is held out."""
+    scene = made_scene(tmp_path, [(60, 40)] * 3, alpha=False)
+    picture = np.full((40, 60, 3), 90, dtype=np.uint8)
+    picture[:, 30:] = 255
+    for frame in scene.frames:
+        Image.fromarray(picture).save(frame.image_path)
+    return with_masks(scene, masks, is_alpha=False)
+
+
+def share_at_the_edge(batch: RayBatch) -> float:
+    """Of the rays, how many are so close to column 30 that both sides of it are neighbours."""
+    return ((batch.xy[:, 0] - 30).abs() < REACH).float().mean().item()
+
+
+def test_detail_draws_rays_to_edges(tmp_path):
+    scene = with_an_edge(tmp_path, [None] * 3)
+    narrow = 2 * REACH / 60
+    for detail in (0.0, 0.25, 1.0):
+        batch = RayDataManager(RayDataConfig(rays=40_000, detail=detail), scene).next_train(0)
+        # The best of TRIES lies at the edge unless all of them miss it.
+        expected = (1 - detail) * narrow + detail * (1 - (1 - narrow) ** TRIES)
+        assert share_at_the_edge(batch) == pytest.approx(expected, abs=0.01)
+        assert len(batch.rays) == 40_000
+        for image in (0, 1):
+            assert (batch.image_index == image).float().mean().item() == pytest.approx(
+                0.5, abs=0.02
+            )
+
+
+def test_detail_under_a_mask_attracts_no_rays(tmp_path):
+    mask = np.full((40, 60), 255, dtype=np.uint8)
+    mask[:, 25:35] = 0
+    scene = with_an_edge(tmp_path, [mask] * 3)
+    batch = RayDataManager(RayDataConfig(rays=40_000, detail=1.0), scene).next_train(0)
+    assert share_at_the_edge(batch) <= 2 * REACH / 60 + 0.01

@@ -13,7 +13,7 @@ from diorama.data.ray_manager import RayBatch, RayDataManager
 from diorama.data.scene import Scene
 from diorama.engine.optimizers import Optimizers
 from diorama.methods.nerfacto.config import NerfactoConfig
-from diorama.methods.nerfacto.model import NerfactoModel
+from diorama.methods.nerfacto.model import GUIDANCE_EVERY, GUIDED_STEP, NerfactoModel
 from diorama.methods.nerfacto.photographed import mark_photographed
 from diorama.nn.photographed_space import EPOCH, WINDOW
 from diorama.scenes import make_scene
@@ -93,11 +93,13 @@ def test_plain_surfaces_teach_the_density_alone_and_less_and_less(place):
     loss.backward()
     assert model.field.grid.table.grad is not None and model.field.grid.table.grad.abs().sum() > 0
     assert all(p.grad is None or not p.grad.any() for p in model.field.color_net.parameters())
-    model.max_steps = 1000
-    outputs = model(batch, 1000, generator())
+    model.max_steps = late = GUIDED_STEP + 100 * GUIDANCE_EVERY
+    assert "plainness" not in model(batch, late - 1, generator())
+    outputs = model(batch, late, generator())
     model.max_steps = 10**9
-    unfaded = model(batch, 1000, generator())
-    torch.testing.assert_close(outputs["plainness"], 0.1 * unfaded["plainness"])
+    unfaded = model(batch, late, generator())
+    expected = 0.1 * GUIDANCE_EVERY * unfaded["plainness"]
+    torch.testing.assert_close(outputs["plainness"], expected)
 
 
 def test_resting_proposals_have_no_loss_and_no_gradient(place):
@@ -254,3 +256,12 @@ def test_new_weights_are_new_and_the_schedule_begins_again(place):
     model.reinitialize(generator(3))
     assert not torch.equal(model.field.grid.table, table)
     assert model.sampler.last_update == 0
+
+
+def test_steps_with_guidance_are_planned_to_take_longer(place):
+    costs = [model_of(TINY, place).step_cost(step, 100) for step in (0, 99)]
+    assert costs == [1.0, 1.0]
+    early, late = (
+        model_of(replace(TINY, plainness=0.2), place).step_cost(step, 100) for step in (0, 99)
+    )
+    assert 1.0 < late < early

@@ -64,6 +64,9 @@ class RayDataConfig(DataConfig):
     """Rays in a training batch (the first batch, where a method adapts it)."""
     sampling: Literal["all-images", "per-image"] = "all-images"
     """Draw a batch's pixels from all training images, or from one random image per step."""
+    detail: float = 0.0
+    """This share of a batch looks for detail: of four random pixels the one with the most contrast
+    around it is taken. 0: all pixels are equally likely."""
     precrop_steps: int = 0
     """For this many first steps only the centre of the images is used."""
     precrop_fraction: float = 0.5

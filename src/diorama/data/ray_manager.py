@@ -10,6 +10,7 @@ from torch import Tensor
 
 from diorama.cameras import Cameras, Rays
 from diorama.config import RayDataConfig
+from diorama.data.drawn_pixels import TRIES, DrawnPixels, for_detail
 from diorama.data.image_store import GIGABYTE, ImageStore
 from diorama.data.manager import SceneManager, mixed_seed
 from diorama.data.resident_window import ResidentWindow
@@ -51,10 +52,10 @@ class RayBatch:
 class RayDataManager(SceneManager):
     """Batches of random pixels; a batch is a function of (seed, step, num_rays) and nothing else.
 
-    Each training image is equally likely, and so is each pixel within it. Pixels that a mask
-    excludes are drawn too and get weight 0: the number of rays stays what was asked for, and a
-    method may still use them. Training images that exceed `cache_gb` pass through a
-    `ResidentWindow`, which is a function of the step as well.
+    Each training image is equally likely, and so is each pixel within it, but for the share of a
+    batch that looks for `detail`. Pixels that a mask excludes are drawn too and get weight 0: the
+    number of rays stays what was asked for, and a method may still use them. Training images that
+    exceed `cache_gb` pass through a `ResidentWindow`, which is a function of the step as well.
     """
 
     def __init__(
@@ -80,29 +81,36 @@ class RayDataManager(SceneManager):
         """The batch of a step, `num_rays` long."""
         self._window.advance(step)
         generator = torch.Generator().manual_seed(mixed_seed("rays", self.seed, step))
-        slots = self._draw_slots(generator)
-        image_index = self._window.image_of_slot[slots]
-        size = self.scene.cameras.size[image_index]
-        corner, extent = self._crop(size, step)
-        fraction = torch.rand((self.num_rays, 2), generator=generator)
-        # The product may round up to the extent itself, which is one pixel too far.
-        pixel = corner + torch.minimum((fraction * extent).long(), extent - 1)
-        rgba, mask, depth = self._window.gather(slots, pixel[:, 1] * size[:, 0] + pixel[:, 0])
-        xy = pixel + 0.5
+        num_detailed = round(self.config.detail * self.num_rays)
+        num_drawn = self.num_rays + (TRIES - 1) * num_detailed
+        drawn = self._draw(num_drawn, step, generator)
+        drawn = for_detail(drawn, num_detailed, self._window)
+        rgba, mask, depth = self._window.gather(drawn.slot, drawn.row)
+        xy = drawn.xy + 0.5
         weights = torch.ones(self.num_rays) if mask is None else mask / 255
-        rays = self.scene.cameras.rays(image_index, xy.to(self.scene.cameras.intrinsics))
-        batch = RayBatch(rays, rgba / 255, weights, image_index, xy, depth)
+        rays = self.scene.cameras.rays(drawn.image, xy.to(self.scene.cameras.intrinsics))
+        batch = RayBatch(rays, rgba / 255, weights, drawn.image, xy, depth)
         return batch if self.device.type == "cpu" else batch.to(self.device)
 
     def restart(self) -> None:
         """Begin anew, as after a dead start: batches have their first length again."""
         self.num_rays = self.config.rays
 
-    def _draw_slots(self, generator: torch.Generator) -> Int[Tensor, " R"]:
+    def _draw(self, num: int, step: int, generator: torch.Generator) -> DrawnPixels:
+        slot = self._draw_slots(num, generator)
+        image = self._window.image_of_slot[slot]
+        size = self.scene.cameras.size[image]
+        corner, extent = self._crop(size, step)
+        fraction = torch.rand((num, 2), generator=generator)
+        # The product may round up to the extent itself, which is one pixel too far.
+        xy = corner + torch.minimum((fraction * extent).long(), extent - 1)
+        return DrawnPixels(slot, image, size, xy)
+
+    def _draw_slots(self, num: int, generator: torch.Generator) -> Int[Tensor, " N"]:
         num_slots = self._window.capacity
         if self.config.sampling == "per-image":
-            return torch.randint(num_slots, (1,), generator=generator).expand(self.num_rays)
-        return torch.randint(num_slots, (self.num_rays,), generator=generator)
+            return torch.randint(num_slots, (1,), generator=generator).expand(num)
+        return torch.randint(num_slots, (num,), generator=generator)
 
     def _crop(
         self, size: Int[Tensor, "R 2"], step: int
@@ -135,6 +143,8 @@ class RayDataManager(SceneManager):
 def _check(config: RayDataConfig) -> None:
     if config.rays < 1:
         raise UserError(f"--data.rays must be at least 1, got {config.rays}.")
+    if not 0 <= config.detail <= 1:
+        raise UserError(f"--data.detail must be between 0 and 1, got {config.detail}.")
     if not 0 < config.precrop_fraction <= 1:
         raise UserError(
             f"--data.precrop-fraction must be above 0 and at most 1, got {config.precrop_fraction}."

@@ -35,6 +35,16 @@ GUIDANCE_FALL = 0.1
 """Points and plain surfaces say roughly where matter is; what it looks like exactly, pixels know
 better. So their losses fall to this share until training ends."""
 
+GUIDED_SHARE = 0.25
+"""In this first share of training, where matter finds its place, they join in every step."""
+
+GUIDANCE_EVERY, GUIDED_STEP = 4, 2
+"""After that in every so many steps, weighing as much more: their rays cost a third of a step. It
+is not the steps in which poses are corrected: poses then learn from pixels alone."""
+
+GUIDED_COST = 1.5
+"""Time of a step with their rays, relative to one without; measured with the preset's numbers."""
+
 POSES_EVERY = 4
 """Poses are corrected in every so many steps: gradients by place cost a quarter of a step."""
 
@@ -108,10 +118,11 @@ class NerfactoModel(Model):
     def forward(self, batch: RayBatch, step: int, generator: torch.Generator) -> dict[str, Tensor]:
         # Three kinds of rays go through the field together: of pixels, to points, of new views.
         num, rays, distances, patches = len(batch.rays), [batch.rays], None, None
-        if self.points is not None:
+        guidance = self._guidance(step)
+        if guidance > 0 and self.points is not None:
             to_points, distances = self.points.draw(self.config.point_rays, generator)
             rays.append(to_points)
-        if self.new_views is not None:
+        if guidance > 0 and self.new_views is not None:
             patches = self.new_views.draw(self.config.plain_patches, generator)
             rays.append(patches)
         image_index = torch.cat((batch.image_index, *(part.camera_index for part in rays[1:])))
@@ -145,20 +156,26 @@ class NerfactoModel(Model):
         outputs = {"target": blended_over(batch.pixels, background[:num]), "rgb": seen}
         if self.poses is not None and poses_learn:
             outputs["poses"] = self.poses.penalty()
-        fading = GUIDANCE_FALL ** (step / self.max_steps)
         if distances is not None:
             which = slice(num, num + len(distances))
             loss = point_loss(samples[which], ray.weights[which], distances, step)
-            outputs["points"] = fading * loss
+            outputs["points"] = guidance * loss
         if patches is not None:
             which, unit = slice(-len(patches), None), self.settings.frame.half_side
             loss = plainness_loss(patches, samples[which], ray.weights[which], unit)
-            outputs["plainness"] = fading * loss
+            outputs["plainness"] = guidance * loss
         if proposals:
             outputs["interlevel"] = interlevel_loss(samples, ray.weights.detach(), proposals)
         if self.settings.distortion > 0:
             outputs["distortion"] = distortion_per_ray(samples, ray.weights)[:num]
         return outputs
+
+    def _guidance(self, step: int) -> float:
+        """How much points and plain surfaces count in a step; 0: their rays are not drawn."""
+        fading = GUIDANCE_FALL ** (step / self.max_steps)
+        if step < GUIDED_SHARE * self.max_steps:
+            return fading
+        return fading * GUIDANCE_EVERY if step % GUIDANCE_EVERY == GUIDED_STEP else 0.0
 
     def get_loss_dict(self, outputs: dict[str, Tensor], batch: RayBatch) -> dict[str, Tensor]:
         """Squared error of the colours, and whatever else the settings give a weight."""
@@ -175,6 +192,13 @@ class NerfactoModel(Model):
         if "poses" in outputs:
             losses["poses"] = outputs["poses"]
         return losses
+
+    def step_cost(self, step: int, max_steps: int) -> float:
+        """Steps with guidance take longer; after the first ones the mean of both kinds counts."""
+        if self.points is None and self.new_views is None:
+            return 1.0
+        share = 1.0 if step < GUIDED_SHARE * max_steps else 1 / GUIDANCE_EVERY
+        return 1.0 + share * (GUIDED_COST - 1.0)
 
     def get_metrics_dict(self, outputs: dict[str, Tensor], batch: RayBatch) -> dict[str, Tensor]:
         error = mean_squared_error(outputs["rgb"].detach(), outputs["target"], batch.weights)

@@ -9,8 +9,8 @@ def nerfacto() -> TrainerConfig:
     """Fewer rays, samples and table entries than published; the rate falls to its end."""
     return TrainerConfig(
         method="nerfacto",
-        max_steps=20_000,
-        data=RayDataConfig(rays=1024, max_side=800, adjust_cameras=True),
+        max_steps=30_000,
+        data=RayDataConfig(rays=1024, detail=0.5, max_side=800, adjust_cameras=True),
         model=NerfactoConfig(
             levels=8,
             features=4,
