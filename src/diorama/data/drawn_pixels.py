@@ -24,8 +24,8 @@ class DrawnPixels(NamedTuple):
     xy: Int[Tensor, "N 2"]
 
     @property
-    def row(self) -> Int[Tensor, " N"]:
-        """The pixels' indices in their images, row by row."""
+    def offset(self) -> Int[Tensor, " N"]:
+        """Where the pixels are in their images, row by row."""
         return self.xy[:, 1] * self.size[:, 0] + self.xy[:, 0]
 
     def at(self, index: Int[Tensor, " M"]) -> "DrawnPixels":
@@ -57,8 +57,8 @@ def contrast_at(drawn: DrawnPixels, window: ResidentWindow) -> Float[Tensor, " N
     """How much colour and alpha change across each pixel, in levels of 255; 0 under a mask."""
     contrast = torch.zeros(len(drawn.slot))
     for x, y in ((REACH, 0), (0, REACH)):
-        one, _, _ = window.gather(drawn.slot, drawn.shifted(-x, -y).row)
-        other, _, _ = window.gather(drawn.slot, drawn.shifted(x, y).row)
+        one, _, _ = window.gather(drawn.slot, drawn.shifted(-x, -y).offset)
+        other, _, _ = window.gather(drawn.slot, drawn.shifted(x, y).offset)
         contrast += (one.float() - other.float()).abs().sum(dim=1)
-    _, mask, _ = window.gather(drawn.slot, drawn.row)
+    _, mask, _ = window.gather(drawn.slot, drawn.offset)
     return contrast if mask is None else contrast * (mask > 0)

@@ -85,7 +85,7 @@ class RayDataManager(SceneManager):
         num_drawn = self.num_rays + (TRIES - 1) * num_detailed
         drawn = self._draw(num_drawn, step, generator)
         drawn = for_detail(drawn, num_detailed, self._window)
-        rgba, mask, depth = self._window.gather(drawn.slot, drawn.row)
+        rgba, mask, depth = self._window.gather(drawn.slot, drawn.offset)
         xy = drawn.xy + 0.5
         weights = torch.ones(self.num_rays) if mask is None else mask / 255
         rays = self.scene.cameras.rays(drawn.image, xy.to(self.scene.cameras.intrinsics))
