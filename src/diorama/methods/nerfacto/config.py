@@ -79,12 +79,13 @@ class NerfactoConfig(ModelConfig):
     """Weight of the loss on rays to sparse points, where the data set says who saw them; it falls
     to a tenth until training ends."""
     point_rays: int = 128
-    """Rays to sparse points in a batch."""
+    """Rays to sparse points in a step that has them: each in the first quarter of training, then
+    every fourth."""
     plainness: float = 0.0
     """Weight of the loss that asks surfaces to be plain in views that nobody photographed; it
     falls to a tenth until training ends."""
     plain_patches: int = 6
-    """Patches of such views in a batch, of 64 rays each."""
+    """Patches of such views in a step that has them, of 64 rays each: the steps of point_rays."""
     fill_unphotographed: bool = False
     """In pictures of unbounded scenes, draw colours in from around where matter shows that no
     training pixel showed."""
