@@ -13,7 +13,7 @@ from PIL import Image
 
 from diorama.config import RayDataConfig
 from diorama.data import resident_window
-from diorama.data.drawn_pixels import REACH, TRIES
+from diorama.data.drawn_pixels import PATCH_SIDE, PATCH_SIZE, PATCH_STRIDE, REACH, TRIES
 from diorama.data.image_store import GIGABYTE
 from diorama.data.ray_manager import RayBatch, RayDataManager
 from diorama.data.resident_window import STEPS_PER_IMAGE
@@ -40,10 +40,12 @@ def same(a: RayBatch, b: RayBatch) -> bool:
 
 @pytest.mark.parametrize("sampling", ["all-images", "per-image"])
 @pytest.mark.parametrize("cache", [1.0, 1000 / GIGABYTE])
-@pytest.mark.parametrize("detail", [0.0, 0.4])
-def test_pixels_belong_to_their_images_and_rays(tmp_path, sampling, cache, detail):
+@pytest.mark.parametrize(("detail", "patches"), [(0.0, 0.0), (0.4, 0.3)])
+def test_pixels_belong_to_their_images_and_rays(tmp_path, sampling, cache, detail, patches):
     scene = made_scene(tmp_path, MIXED)
-    config = RayDataConfig(rays=500, sampling=sampling, cache_gb=cache, detail=detail)
+    config = RayDataConfig(
+        rays=500, sampling=sampling, cache_gb=cache, detail=detail, patches=patches
+    )
     manager = RayDataManager(config, scene, seed=3)
     for step in range(0, 200, 9):
         batch = manager.next_train(step)
@@ -237,6 +239,7 @@ def test_held_out_images_come_with_their_cameras(tmp_path):
         ({"precrop_fraction": 1.5}, "--data.precrop-fraction"),
         ({"detail": -0.1}, "--data.detail must be between 0 and 1"),
         ({"detail": float("nan")}, "--data.detail must be between 0 and 1"),
+        ({"patches": 1.5}, "--data.patches must be between 0 and 1"),
     ],
 )
 def test_bad_settings_are_named(tmp_path, change, sentence):
@@ -313,3 +316,32 @@ def test_detail_under_a_mask_attracts_no_rays(tmp_path):
     scene = with_an_edge(tmp_path, [mask] * 3)
     batch = RayDataManager(RayDataConfig(rays=40_000, detail=1.0), scene).next_train(0)
     assert share_at_the_edge(batch) <= 2 * REACH / 60 + 0.01
+
+
+def test_patches_are_neighbours_and_the_other_rays_stay_as_they_were(tmp_path):
+    scene = made_scene(tmp_path, [(40, 30), (3, 50), (9, 7)])
+    config = RayDataConfig(rays=1000, detail=0.3)
+    alone = RayDataManager(config, scene).next_train(5)
+    batch = RayDataManager(replace(config, patches=0.5), scene).next_train(5)
+    count = batch.num_patches * PATCH_SIZE
+    assert alone.num_patches == 0 and 500 - PATCH_SIZE < count <= 500
+    assert len(batch.rays) == 1000
+    assert torch.equal(batch.xy[count:], alone.xy[count:])
+    assert torch.equal(batch.pixels[count:], alone.pixels[count:])
+
+    xy = batch.xy[:count].view(-1, PATCH_SIDE, PATCH_SIDE, 2)
+    image = batch.image_index[:count].view(-1, PATCH_SIZE)
+    assert torch.equal(image, alone.image_index[: batch.num_patches, None].expand_as(image))
+    fits = image[:, 0] == 0
+    assert 0 < fits.sum() < len(fits)
+    right, down = xy[fits].diff(dim=2), xy[fits].diff(dim=1)
+    assert torch.equal(right, torch.tensor((PATCH_STRIDE, 0.0)).expand_as(right))
+    assert torch.equal(down, torch.tensor((0.0, PATCH_STRIDE)).expand_as(down))
+    # Also of images that are narrower than a patch.
+    assert bool(((batch.xy > 0) & (batch.xy < scene.cameras.size[batch.image_index])).all())
+
+
+def test_detail_comes_before_patches(tmp_path):
+    scene = made_scene(tmp_path, [(40, 30)] * 2)
+    config = RayDataConfig(rays=100, detail=0.75, patches=0.5)
+    assert RayDataManager(config, scene).next_train(0).num_patches == 25 // PATCH_SIZE

@@ -102,6 +102,19 @@ def test_plain_surfaces_teach_the_density_alone_and_less_and_less(place):
     torch.testing.assert_close(outputs["plainness"], expected)
 
 
+def test_plain_photographs_teach_the_density_alone(place):
+    config = RayDataConfig(path=place.root, rays=64, patches=1.0)
+    batch = RayDataManager(config, place).next_train(0)
+    model = model_of(replace(TINY, photo_plainness=2.0), place)
+    outputs = model(batch, 0, generator())
+    loss = model.get_loss_dict(outputs, batch)["photo_plainness"]
+    torch.testing.assert_close(loss, 2.0 * outputs["photo_plainness"])
+    loss.backward()
+    assert model.field.grid.table.grad is not None and model.field.grid.table.grad.abs().sum() > 0
+    assert all(p.grad is None or not p.grad.any() for p in model.field.color_net.parameters())
+    assert "photo_plainness" not in model(batch_of(place), 0, generator())
+
+
 def test_resting_proposals_have_no_loss_and_no_gradient(place):
     model, batch = model_of(replace(TINY, proposal_every=100), place), batch_of(place)
     assert "interlevel" in loss_of(model, batch, 9)

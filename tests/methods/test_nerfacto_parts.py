@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from diorama.cameras import Rays
-from diorama.config import DataConfig
+from diorama.config import DataConfig, RayDataConfig
+from diorama.data.drawn_pixels import PATCH_SIDE, PATCH_SIZE
 from diorama.data.load import load_scene
+from diorama.data.ray_manager import RayBatch
 from diorama.data.scene import PointCloud, Scene
 from diorama.errors import UserError
 from diorama.methods.nerfacto.check import check_nerfacto_config
@@ -22,6 +24,7 @@ from diorama.methods.nerfacto.losses import (
     scale_gradient,
 )
 from diorama.methods.nerfacto.new_views import SIDE, NewViews, plainness_loss
+from diorama.methods.nerfacto.photo_plainness import CONTRAST, photo_plainness_loss
 from diorama.methods.nerfacto.point_rays import EPSILON, PointRays, point_loss
 from diorama.methods.nerfacto.render import median_distance
 from diorama.methods.nerfacto.sampler import ProposalSampler, even_edges
@@ -288,3 +291,44 @@ def test_planes_are_plain_however_they_are_inclined(scene):
     hole = torch.ones(len(rays))
     hole[27] = 0.0
     assert plainness_loss(rays, samples, weights * hole[:, None], unit=1.0) > 10 * flat
+
+
+def patch_of(scene: Scene, stripes: float = 0.0) -> RayBatch:
+    """A patch of a grey photograph, every second column darker by `stripes`."""
+    config = RayDataConfig(rays=PATCH_SIZE, patches=1.0)
+    batch = config.setup(scene=scene).next_train(0)
+    grey = 0.5 - stripes * (torch.arange(PATCH_SIZE) % 2)
+    opaque = torch.stack((grey, grey, grey, torch.ones_like(grey)), dim=1)
+    return replace(batch, pixels=opaque)
+
+
+def plane_before(rays: Rays) -> Tensor:
+    """Distances of an inclined plane that the rays of one camera meet."""
+    normal = rays.directions.mean(dim=0) + torch.tensor([0.15, -0.1, 0.2])
+    return 3.0 / (rays.directions @ normal)
+
+
+def test_plain_photographs_ask_for_plain_surfaces(scene):
+    one = patch_of(scene)
+    distance = plane_before(one.rays)
+    assert distance.min() > 0.1 and distance.std() > 1e-3
+    assert photo_plainness_loss(one, *seen_at(distance), unit=1.0) < 1e-5
+
+    # A grain before the plane, not at the patch's rim: along its row and its column it is the
+    # middle of one bend, where it counts twice, and the end of another.
+    nearer = distance.clone()
+    nearer[5] *= 0.98
+    grain = float(one.rays.z_scale[5].reciprocal() * (1 / nearer[5] - 1 / distance[5]))
+    loss = photo_plainness_loss(one, *seen_at(nearer), unit=1.0).item()
+    num_bends = 2 * PATCH_SIDE * (PATCH_SIDE - 2)
+    assert loss == pytest.approx(2 * (2 + 1) * grain / num_bends, rel=0.02)
+
+    # Where every second column is darker by the constant, rows count 1 / e of it.
+    striped = patch_of(scene, stripes=CONTRAST).pixels
+    seen = photo_plainness_loss(replace(one, pixels=striped), *seen_at(nearer), unit=1.0).item()
+    assert seen == pytest.approx(loss * (1 + torch.tensor(-1.0).exp().item()) / 2, rel=0.02)
+
+    # A mask over the pixel itself spares all bends that it is part of.
+    masked = one.weights.clone()
+    masked[5] = 0.0
+    assert photo_plainness_loss(replace(one, weights=masked), *seen_at(nearer), unit=1.0) < 1e-5

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pixels of a training batch, and which of them show detail."""
+"""Pixels of a training batch: which of them show detail, and which are neighbours."""
 
 from typing import NamedTuple
 
@@ -13,6 +13,9 @@ TRIES = 4
 """Of so many random pixels the one with the most contrast around it is taken for its detail."""
 REACH = 2
 """Contrast is measured between neighbours so many pixels to either side."""
+PATCH_SIDE, PATCH_STRIDE = 4, 2
+"""Pixels along each side of a patch, and how far they are apart."""
+PATCH_SIZE = PATCH_SIDE**2
 
 
 class DrawnPixels(NamedTuple):
@@ -51,6 +54,26 @@ def for_detail(drawn: DrawnPixels, num_detailed: int, window: ResidentWindow) ->
     contrast = contrast_at(drawn.at(torch.arange(num_plain, len(drawn.slot))), window)
     best = contrast.view(num_detailed, TRIES).argmax(dim=1) + TRIES * torch.arange(num_detailed)
     return drawn.at(torch.cat((torch.arange(num_plain), num_plain + best)))
+
+
+def with_patches(drawn: DrawnPixels, num_patches: int) -> DrawnPixels:
+    """As many pixels, the first of which are patches, row by row, one patch after the other.
+
+    The first pixels that were drawn are the patches' first corners, as far as the images reach;
+    what comes behind the patches stays as it was.
+    """
+    if not num_patches:
+        return drawn
+    corner = drawn.at(torch.arange(num_patches).repeat_interleave(PATCH_SIZE))
+    side = PATCH_STRIDE * torch.arange(PATCH_SIDE)
+    place = torch.cartesian_prod(side, side).flip(1).repeat(num_patches, 1)
+    last = (corner.size - 1 - PATCH_STRIDE * (PATCH_SIDE - 1)).clamp(min=0)
+    # An image that is smaller than a patch repeats its last pixels.
+    xy = torch.minimum(torch.minimum(corner.xy, last) + place, corner.size - 1)
+    rest = drawn.at(torch.arange(num_patches * PATCH_SIZE, len(drawn.slot)))
+    return DrawnPixels(
+        *(torch.cat(pair) for pair in zip(corner._replace(xy=xy), rest, strict=True))
+    )
 
 
 def contrast_at(drawn: DrawnPixels, window: ResidentWindow) -> Float[Tensor, " N"]:

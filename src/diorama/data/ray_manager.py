@@ -10,7 +10,7 @@ from torch import Tensor
 
 from diorama.cameras import Cameras, Rays
 from diorama.config import RayDataConfig
-from diorama.data.drawn_pixels import TRIES, DrawnPixels, for_detail
+from diorama.data.drawn_pixels import PATCH_SIZE, TRIES, DrawnPixels, for_detail, with_patches
 from diorama.data.image_store import GIGABYTE, ImageStore
 from diorama.data.manager import SceneManager, mixed_seed
 from diorama.data.resident_window import ResidentWindow
@@ -36,6 +36,8 @@ class RayBatch:
     """Pixel coordinates; centres are at +0.5."""
     depth: Float[Tensor, " R"] | None
     """z-depth in the normalised frame, 0 where unknown; None if no image has depth."""
+    num_patches: int = 0
+    """So many patches of PATCH_SIZE neighbouring pixels come first (`data/drawn_pixels.py`)."""
 
     def to(self, device: torch.device | str) -> "RayBatch":
         """The same batch on another device."""
@@ -46,6 +48,7 @@ class RayBatch:
             image_index=self.image_index.to(device),
             xy=self.xy.to(device),
             depth=None if self.depth is None else self.depth.to(device),
+            num_patches=self.num_patches,
         )
 
 
@@ -85,11 +88,14 @@ class RayDataManager(SceneManager):
         num_drawn = self.num_rays + (TRIES - 1) * num_detailed
         drawn = self._draw(num_drawn, step, generator)
         drawn = for_detail(drawn, num_detailed, self._window)
+        in_patches = min(round(self.config.patches * self.num_rays), self.num_rays - num_detailed)
+        num_patches = in_patches // PATCH_SIZE
+        drawn = with_patches(drawn, num_patches)
         rgba, mask, depth = self._window.gather(drawn.slot, drawn.offset)
         xy = drawn.xy + 0.5
         weights = torch.ones(self.num_rays) if mask is None else mask / 255
         rays = self.scene.cameras.rays(drawn.image, xy.to(self.scene.cameras.intrinsics))
-        batch = RayBatch(rays, rgba / 255, weights, drawn.image, xy, depth)
+        batch = RayBatch(rays, rgba / 255, weights, drawn.image, xy, depth, num_patches)
         return batch if self.device.type == "cpu" else batch.to(self.device)
 
     def restart(self) -> None:
@@ -145,6 +151,8 @@ def _check(config: RayDataConfig) -> None:
         raise UserError(f"--data.rays must be at least 1, got {config.rays}.")
     if not 0 <= config.detail <= 1:
         raise UserError(f"--data.detail must be between 0 and 1, got {config.detail}.")
+    if not 0 <= config.patches <= 1:
+        raise UserError(f"--data.patches must be between 0 and 1, got {config.patches}.")
     if not 0 < config.precrop_fraction <= 1:
         raise UserError(
             f"--data.precrop-fraction must be above 0 and at most 1, got {config.precrop_fraction}."

@@ -22,6 +22,7 @@ LIMITS = {
     "point_rays": (1, 1 << 20),
     "plainness": (0, 1e6),
     "plain_patches": (1, 1 << 14),
+    "photo_plainness": (0, 1e6),
     "distortion": (0, 1e6),
     "render_chunk": (1, 1 << 30),
 }

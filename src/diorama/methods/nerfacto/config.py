@@ -86,6 +86,9 @@ class NerfactoConfig(ModelConfig):
     falls to a tenth until training ends."""
     plain_patches: int = 6
     """Patches of such views in a step that has them, of 64 rays each: the steps of point_rays."""
+    photo_plainness: float = 0.0
+    """Weight of the loss that asks surfaces to be plain where photographs are; it looks at the
+    patches of --data.patches."""
     fill_unphotographed: bool = False
     """In pictures of unbounded scenes, draw colours in from around where matter shows that no
     training pixel showed."""

@@ -7,10 +7,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from diorama.cameras import Rays
 from diorama.methods.nerfacto.samples import Proposal, RaySamples
 from diorama.ops.distortion import distortion
 
 SMALLEST_WEIGHT = 1e-7
+NEAREST = 1e-6
+"""Depths are at least this share of the scene's length: an inverse must be finite."""
 
 
 def interlevel_loss(
@@ -50,6 +53,22 @@ def distortion_per_ray(samples: RaySamples, weights: Float[Tensor, "R S"]) -> Fl
     ray_offsets = torch.arange(num_rays + 1, device=weights.device) * num_samples
     middles, lengths = samples.s.reshape(-1), samples.s_edges.diff(dim=1).reshape(-1)
     return distortion(weights.reshape(-1), middles, lengths, ray_offsets)
+
+
+def inverse_depth(
+    rays: Rays, samples: RaySamples, weights: Float[Tensor, "R S"], unit: float
+) -> Float[Tensor, " R"]:
+    """Mean inverse z-depth of what rays see, in the scene's length `unit`; nothing is at infinity.
+
+    In a pinhole image that of a plane is a linear function of the pixel, however it is inclined.
+    """
+    depth = (samples.t.detach() * rays.z_scale[:, None]).clamp(min=NEAREST * unit)
+    return (unit * weights / depth).sum(dim=1)
+
+
+def soft_length(values: Float[Tensor, "*N"], softness: float) -> Float[Tensor, "*N"]:
+    """|x| for values beyond `softness`, and a parabola below it."""
+    return (values.square() + softness**2).sqrt() - softness
 
 
 class _ScaleGradient(torch.autograd.Function):

@@ -14,6 +14,7 @@ from diorama.methods.nerfacto.check import check_nerfacto_config
 from diorama.methods.nerfacto.config import NerfactoConfig
 from diorama.methods.nerfacto.losses import distortion_per_ray, interlevel_loss, scale_gradient
 from diorama.methods.nerfacto.new_views import NewViews, plainness_loss
+from diorama.methods.nerfacto.photo_plainness import photo_plainness_loss
 from diorama.methods.nerfacto.photographed import mark_photographed
 from diorama.methods.nerfacto.point_rays import PointRays, point_loss
 from diorama.methods.nerfacto.render import over_background, render_image
@@ -160,8 +161,11 @@ class NerfactoModel(Model):
             which = slice(num, num + len(distances))
             loss = point_loss(samples[which], ray.weights[which], distances, step)
             outputs["points"] = guidance * loss
+        unit = self.settings.frame.half_side
+        if self.config.photo_plainness > 0 and batch.num_patches > 0:
+            outputs["photo_plainness"] = photo_plainness_loss(batch, samples, ray.weights, unit)
         if patches is not None:
-            which, unit = slice(-len(patches), None), self.settings.frame.half_side
+            which = slice(-len(patches), None)
             loss = plainness_loss(patches, samples[which], ray.weights[which], unit)
             outputs["plainness"] = guidance * loss
         if proposals:
@@ -189,6 +193,9 @@ class NerfactoModel(Model):
             losses["points"] = self.config.point_loss * outputs["points"]
         if "plainness" in outputs:
             losses["plainness"] = self.config.plainness * outputs["plainness"]
+        if "photo_plainness" in outputs:
+            weight = self.config.photo_plainness
+            losses["photo_plainness"] = weight * outputs["photo_plainness"]
         if "poses" in outputs:
             losses["poses"] = outputs["poses"]
         return losses

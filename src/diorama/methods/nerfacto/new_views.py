@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from diorama.cameras import Cameras, Rays
 from diorama.data.scene import Scene
+from diorama.methods.nerfacto.losses import inverse_depth, soft_length
 from diorama.methods.nerfacto.samples import RaySamples
 from diorama.nn.pose_refinement import rotation_matrices
 
@@ -31,8 +32,6 @@ TURN = 0.25
 """Standard deviation of directions from their camera's, in radians about each axis."""
 SOFTNESS = 1e-3
 """Differences below this are squared: they need not become zero."""
-NEAREST = 1e-6
-"""Depths are at least this share of the scene's length: an inverse must be finite."""
 PIXEL_OF_RADIUS = 3.0**0.5
 """The distance of neighbouring pixels, in cone radii (`Rays.radii`)."""
 
@@ -88,10 +87,9 @@ def plainness_loss(
     rays: Rays, samples: RaySamples, weights: Float[Tensor, "R S"], unit: float
 ) -> Float[Tensor, ""]:
     """The module's formula for the rays of `NewViews.draw`; `unit` is the scene's length."""
-    depth = (samples.t.detach() * rays.z_scale[:, None]).clamp(min=NEAREST * unit)
-    inverse = (unit * weights / depth).sum(dim=1).view(-1, SIDE, SIDE)
+    inverse = inverse_depth(rays, samples, weights, unit).view(-1, SIDE, SIDE)
     bends = torch.stack((inverse.diff(n=2, dim=1)[:, :, 1:-1], inverse.diff(n=2, dim=2)[:, 1:-1]))
-    return ((bends.square() + SOFTNESS**2).sqrt() - SOFTNESS).mean()
+    return soft_length(bends, SOFTNESS).mean()
 
 
 def _across(forward: Float[Tensor, "K 3"]) -> tuple[Float[Tensor, "K 3"], Float[Tensor, "K 3"]]:
