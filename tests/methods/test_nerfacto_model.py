@@ -13,7 +13,12 @@ from diorama.data.ray_manager import RayBatch, RayDataManager
 from diorama.data.scene import Scene
 from diorama.engine.optimizers import Optimizers
 from diorama.methods.nerfacto.config import NerfactoConfig
-from diorama.methods.nerfacto.model import GUIDANCE_EVERY, GUIDED_STEP, NerfactoModel
+from diorama.methods.nerfacto.model import (
+    GUIDANCE_EVERY,
+    GUIDED_STEP,
+    PLAIN_START,
+    NerfactoModel,
+)
 from diorama.methods.nerfacto.photographed import mark_photographed
 from diorama.nn.photographed_space import EPOCH, WINDOW
 from diorama.scenes import make_scene
@@ -102,7 +107,7 @@ def test_plain_surfaces_teach_the_density_alone_and_less_and_less(place):
     torch.testing.assert_close(outputs["plainness"], expected)
 
 
-def test_plain_photographs_teach_the_density_alone(place):
+def test_plain_photographs_teach_the_density_alone_and_more_and_more(place):
     config = RayDataConfig(path=place.root, rays=64, patches=1.0)
     batch = RayDataManager(config, place).next_train(0)
     model = model_of(replace(TINY, photo_plainness=2.0), place)
@@ -113,6 +118,11 @@ def test_plain_photographs_teach_the_density_alone(place):
     assert model.field.grid.table.grad is not None and model.field.grid.table.grad.abs().sum() > 0
     assert all(p.grad is None or not p.grad.any() for p in model.field.color_net.parameters())
     assert "photo_plainness" not in model(batch_of(place), 0, generator())
+    model.max_steps = late = 1000
+    whole = model(batch, late, generator())["photo_plainness"]
+    model.max_steps = 2 * late
+    half_way = model(batch, late, generator())["photo_plainness"]
+    torch.testing.assert_close(half_way, PLAIN_START**0.5 * whole)
 
 
 def test_resting_proposals_have_no_loss_and_no_gradient(place):

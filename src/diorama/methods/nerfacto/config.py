@@ -87,8 +87,8 @@ class NerfactoConfig(ModelConfig):
     plain_patches: int = 6
     """Patches of such views in a step that has them, of 64 rays each: the steps of point_rays."""
     photo_plainness: float = 0.0
-    """Weight of the loss that asks surfaces to be plain where photographs are; it looks at the
-    patches of --data.patches."""
+    """Weight of the loss that asks surfaces to be plain where photographs are, when training ends;
+    it grows to it from a hundredth, and looks at the patches of --data.patches."""
     fill_unphotographed: bool = False
     """In pictures of unbounded scenes, draw colours in from around where matter shows that no
     training pixel showed."""

@@ -46,6 +46,10 @@ is not the steps in which poses are corrected: poses then learn from pixels alon
 GUIDED_COST = 1.5
 """Time of a step with their rays, relative to one without; measured with the preset's numbers."""
 
+PLAIN_START = 0.01
+"""The loss on plain photographs grows from this share to all of its weight: while the rates are
+high and surfaces still seek their place, it would hold them where they are."""
+
 POSES_EVERY = 4
 """Poses are corrected in every so many steps: gradients by place cost a quarter of a step."""
 
@@ -163,7 +167,9 @@ class NerfactoModel(Model):
             outputs["points"] = guidance * loss
         unit = self.settings.frame.half_side
         if self.config.photo_plainness > 0 and batch.num_patches > 0:
-            outputs["photo_plainness"] = photo_plainness_loss(batch, samples, ray.weights, unit)
+            share = PLAIN_START ** (1.0 - step / self.max_steps)
+            loss = photo_plainness_loss(batch, samples, ray.weights, unit)
+            outputs["photo_plainness"] = share * loss
         if patches is not None:
             which = slice(-len(patches), None)
             loss = plainness_loss(patches, samples[which], ray.weights[which], unit)

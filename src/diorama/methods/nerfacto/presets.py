@@ -26,7 +26,7 @@ def nerfacto() -> TrainerConfig:
             min_views=2,
             point_loss=0.02,
             plainness=0.03,
-            photo_plainness=1.0,
+            photo_plainness=1.5,
             fill_unphotographed=True,
             background="random",
             render_chunk=1 << 12,
