@@ -15,7 +15,7 @@ from diorama.config import RayDataConfig
 from diorama.data import resident_window
 from diorama.data.drawn_pixels import PATCH_SIDE, PATCH_SIZE, PATCH_STRIDE, REACH, TRIES
 from diorama.data.image_store import GIGABYTE
-from diorama.data.ray_manager import RayBatch, RayDataManager
+from diorama.data.ray_manager import CAPTURE_PATCHES, RayBatch, RayDataManager
 from diorama.data.resident_window import STEPS_PER_IMAGE
 from diorama.data.scene import Scene
 from diorama.errors import UserError
@@ -345,3 +345,10 @@ def test_detail_comes_before_patches(tmp_path):
     scene = made_scene(tmp_path, [(40, 30)] * 2)
     config = RayDataConfig(rays=100, detail=0.75, patches=0.5)
     assert RayDataManager(config, scene).next_train(0).num_patches == 25 // PATCH_SIZE
+
+
+@pytest.mark.parametrize(("kind", "share"), [("unbounded", CAPTURE_PATCHES), ("object", 0.0)])
+def test_patches_left_open_are_drawn_of_captures_and_not_of_objects(tmp_path, kind, share):
+    scene = replace(made_scene(tmp_path, [(40, 30)] * 2), kind=kind)
+    batch = RayDataManager(RayDataConfig(rays=256, patches=None), scene).next_train(0)
+    assert batch.num_patches == share * 256 // PATCH_SIZE

@@ -67,9 +67,9 @@ class RayDataConfig(DataConfig):
     detail: float = 0.0
     """This share of a batch looks for detail: of four random pixels the one with the most contrast
     around it is taken. 0: all pixels are equally likely."""
-    patches: float = 0.0
+    patches: float | None = 0.0
     """This share of a batch, as far as detail leaves room, are patches of 4 x 4 pixels that are
-    two pixels apart, for losses on neighbours."""
+    two pixels apart, for losses on neighbours. None: an eighth, and none of objects."""
     precrop_steps: int = 0
     """For this many first steps only the centre of the images is used."""
     precrop_fraction: float = 0.5

@@ -21,6 +21,11 @@ _WINDOW_SHARE = 0.9
 """Of the cache, when the training images do not fit it; the rest keeps held-out images."""
 
 
+CAPTURE_PATCHES = 0.125
+"""The share of a capture's batch that are patches, if the config leaves it open. Rays of one patch
+tell less than as many single ones, and an object's surfaces are learned without them."""
+
+
 @dataclass(frozen=True)
 class RayBatch:
     """R training rays and what was photographed along them."""
@@ -72,6 +77,8 @@ class RayDataManager(SceneManager):
         _check(config)
         self.config = config
         self.num_rays = config.rays
+        unset = 0.0 if scene.kind == "object" else CAPTURE_PATCHES
+        self.patches = unset if config.patches is None else config.patches
         cache = int(config.cache_gb * GIGABYTE)
         train = scene.splits["train"]
         self._window = ResidentWindow(scene, train, cache, mixed_seed("rays", seed, "order"))
@@ -88,7 +95,7 @@ class RayDataManager(SceneManager):
         num_drawn = self.num_rays + (TRIES - 1) * num_detailed
         drawn = self._draw(num_drawn, step, generator)
         drawn = for_detail(drawn, num_detailed, self._window)
-        in_patches = min(round(self.config.patches * self.num_rays), self.num_rays - num_detailed)
+        in_patches = min(round(self.patches * self.num_rays), self.num_rays - num_detailed)
         num_patches = in_patches // PATCH_SIZE
         drawn = with_patches(drawn, num_patches)
         rgba, mask, depth = self._window.gather(drawn.slot, drawn.offset)
@@ -151,7 +158,7 @@ def _check(config: RayDataConfig) -> None:
         raise UserError(f"--data.rays must be at least 1, got {config.rays}.")
     if not 0 <= config.detail <= 1:
         raise UserError(f"--data.detail must be between 0 and 1, got {config.detail}.")
-    if not 0 <= config.patches <= 1:
+    if config.patches is not None and not 0 <= config.patches <= 1:
         raise UserError(f"--data.patches must be between 0 and 1, got {config.patches}.")
     if not 0 < config.precrop_fraction <= 1:
         raise UserError(

@@ -10,7 +10,7 @@ def nerfacto() -> TrainerConfig:
     return TrainerConfig(
         method="nerfacto",
         max_steps=30_000,
-        data=RayDataConfig(rays=1024, detail=0.5, patches=0.5, max_side=800, adjust_cameras=True),
+        data=RayDataConfig(rays=1024, detail=0.5, patches=None, max_side=800, adjust_cameras=True),
         model=NerfactoConfig(
             levels=8,
             features=4,
@@ -26,7 +26,7 @@ def nerfacto() -> TrainerConfig:
             min_views=2,
             point_loss=0.02,
             plainness=0.03,
-            photo_plainness=1.5,
+            photo_plainness=2.0,
             fill_unphotographed=True,
             background="random",
             render_chunk=1 << 12,
