@@ -92,6 +92,8 @@ class NerfactoConfig(ModelConfig):
     fill_unphotographed: bool = False
     """In pictures of unbounded scenes, draw colours in from around where matter shows that no
     training pixel showed."""
+    supersample_thin: bool = False
+    """In pictures, nine rays through each pixel that shows something thin, instead of one."""
     gradient_scaling: bool = False
     """Weaken gradients of samples close to the camera by their squared distance."""
     render_chunk: int = 1 << 13

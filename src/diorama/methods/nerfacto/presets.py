@@ -28,6 +28,7 @@ def nerfacto() -> TrainerConfig:
             plainness=0.03,
             photo_plainness=2.0,
             fill_unphotographed=True,
+            supersample_thin=True,
             background="random",
             render_chunk=1 << 12,
         ),

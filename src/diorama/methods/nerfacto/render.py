@@ -11,6 +11,7 @@ from torch import Tensor
 from diorama.cameras import Cameras, Rays
 from diorama.methods.nerfacto.photographed import photographed_share
 from diorama.methods.nerfacto.samples import RaySamples
+from diorama.methods.nerfacto.thin import mean_within, rays_within, thin_places
 from diorama.model import RenderOutput
 from diorama.nn.fill_image import fill_image
 from diorama.nn.surface_normals import surface_normals
@@ -34,7 +35,6 @@ class RayPicture:
     """Mean distance by weight."""
     median: Float[Tensor, " R"]
     """Where half of what is seen has been met."""
-    normal: Float[Tensor, "R 3"]
     photographed: Float[Tensor, " R"]
     """How much of the colour comes from what training pixels showed."""
 
@@ -48,25 +48,42 @@ class RayPicture:
 @torch.no_grad()
 def render_image(model: "NerfactoModel", camera: Cameras) -> RenderOutput:
     """Colour, expected and median z-depth, opacity and normals of one camera's view."""
-    rays = camera.to(model.background.device).image_rays()
-    size, chunk = (camera.height(), camera.width()), model.config.render_chunk
+    camera = camera.to(model.background.device)
+    size, rays = (camera.height(), camera.width()), camera.image_rays()
     code = None if model.appearance is None else model.appearance.at(camera)
     mask = None if model.photographed is None else model.photographed.mask()
-    parts = (rays[start : start + chunk] for start in range(0, len(rays), chunk))
-    seen = RayPicture.cat([render_rays(model, part, code, mask) for part in parts])
-    rgb, photographed = seen.rgb, seen.photographed.view(size)
+    seen = _render_in_chunks(model, rays, code, mask)
+    median_depth = (seen.median * rays.z_scale).view(size)
+    rgb, photographed = seen.rgb, seen.photographed
+    if model.config.supersample_thin:
+        places = thin_places(median_depth)
+        xy = rays_within(places).to(camera.intrinsics)
+        within = camera.rays(torch.zeros(len(xy), dtype=torch.int64, device=xy.device), xy)
+        closer = _render_in_chunks(model, within, code, mask)
+        rgb[places.view(-1)] = mean_within(closer.rgb)
+        photographed[places.view(-1)] = mean_within(closer.photographed)
     if model.exposure is not None:
         rgb = (rgb * model.exposure.at(camera)).clamp(max=1.0)
     return RenderOutput(
-        _without_inventions(rgb.view(*size, 3), photographed),
+        _without_inventions(rgb.view(*size, 3), photographed.view(size)),
         (seen.expected * rays.z_scale).view(size),
         seen.opacity.view(size),
-        seen.normal.view(*size, 3),
-        extras={
-            "median_depth": (seen.median * rays.z_scale).view(size),
-            "photographed": photographed,
-        },
+        _normals(model, rays, seen).view(*size, 3),
+        extras={"median_depth": median_depth, "photographed": photographed.view(size)},
     )
+
+
+def _render_in_chunks(
+    model: "NerfactoModel",
+    rays: Rays,
+    code: Float[Tensor, " A"] | None,
+    mask: Bool[Tensor, "X Y Z"] | None,
+) -> RayPicture:
+    """`render_rays` of any number of rays, in bounded memory."""
+    # At least one chunk, if only an empty one: it has the columns.
+    starts = range(0, max(len(rays), 1), model.config.render_chunk)
+    parts = (rays[start : start + model.config.render_chunk] for start in starts)
+    return RayPicture.cat([render_rays(model, part, code, mask) for part in parts])
 
 
 def render_rays(
@@ -93,7 +110,6 @@ def render_rays(
         opacity=ray.opacity,
         expected=expected,
         median=median_distance(samples, ray.weights),
-        normal=_normals(model, rays, expected, ray.opacity > SURFACE_OPACITY),
         photographed=photographed,
     )
 
@@ -123,16 +139,12 @@ def median_distance(samples: RaySamples, weights: Float[Tensor, "R S"]) -> Float
     return samples.t.gather(1, index)[:, 0]
 
 
-def _normals(
-    model: "NerfactoModel",
-    rays: Rays,
-    distance: Float[Tensor, " R"],
-    is_surface: Bool[Tensor, " R"],
-) -> Float[Tensor, "R 3"]:
-    """Normals at the given distance; zero where there is no surface."""
-    where = distance[is_surface, None]
-    points = rays.origins[is_surface] + where * rays.directions[is_surface]
-    normals = torch.zeros_like(rays.origins)
+def _normals(model: "NerfactoModel", rays: Rays, seen: RayPicture) -> Float[Tensor, "R 3"]:
+    """Normals where the mean distance is; zero where there is no surface."""
+    normals, chunk = torch.zeros_like(rays.origins), model.config.render_chunk
     reach = NORMAL_REACH * model.settings.frame.half_side
-    normals[is_surface] = surface_normals(model.density_at, points, reach)
+    for surface in (seen.opacity > SURFACE_OPACITY).nonzero()[:, 0].split(chunk):
+        where = seen.expected[surface, None]
+        points = rays.origins[surface] + where * rays.directions[surface]
+        normals[surface] = surface_normals(model.density_at, points, reach)
     return normals
