@@ -171,6 +171,22 @@ def test_rendering_has_every_output_and_does_not_depend_on_chunks(place):
     assert whole.extras["median_depth"].shape == whole.depth.shape
 
 
+def test_what_is_thin_is_looked_at_more_closely_and_nothing_else_changes(place, monkeypatch):
+    model, camera = model_of(TINY, place), place.cameras[0]
+    thin = torch.zeros(camera.height(), camera.width(), dtype=torch.bool)
+    thin[3, 4] = thin[20, 11] = True
+    before = model.render(camera)
+    model.config = replace(model.config, supersample_thin=True)
+    monkeypatch.setattr("diorama.methods.nerfacto.render.thin_places", lambda depth: thin)
+    after = model.render(camera)
+    assert torch.equal((after.rgb != before.rgb).any(dim=-1), thin)
+    torch.testing.assert_close(after.rgb, before.rgb, atol=0.1, rtol=0.0)
+    assert torch.equal(after.depth, before.depth)
+    assert torch.equal(after.normal, before.normal)
+    thin[:] = False
+    assert torch.equal(model.render(camera).rgb, before.rgb)
+
+
 def test_views_look_as_the_training_images_around_them(place):
     model = model_of(TINY, place)
     held_out, first = place.splits["test"][0], place.splits["train"][0]

@@ -31,6 +31,7 @@ from diorama.methods.nerfacto.sampler import ProposalSampler, even_edges
 from diorama.methods.nerfacto.samples import Proposal, RaySamples
 from diorama.methods.nerfacto.settings import NerfactoSettings
 from diorama.methods.nerfacto.spacing import Spacing
+from diorama.methods.nerfacto.thin import RAYS_ACROSS, mean_within, rays_within, thin_places
 from diorama.nn.scene_frame import SceneFrame
 from diorama.scenes import make_scene
 
@@ -332,3 +333,38 @@ def test_plain_photographs_ask_for_plain_surfaces(scene):
     masked = one.weights.clone()
     masked[5] = 0.0
     assert photo_plainness_loss(replace(one, weights=masked), *seen_at(nearer), unit=1.0) < 1e-5
+
+
+def test_thin_is_what_hangs_before_a_wall_not_the_wall_and_not_an_edge():
+    y, x = torch.meshgrid(torch.arange(24.0), torch.arange(32.0), indexing="ij")
+    steep = 2.0 + 0.01 * x + 0.02 * y
+    assert not thin_places(steep).any()  # not even at the picture's edges
+    edge = 2.0 + 0.0005 * x + 0.02 * y
+    edge[:, 16:] -= 1.0  # half of the view is a near thing, which is not thin
+    assert not thin_places(edge).any()
+    hung = edge.clone()
+    hung[5, 8] -= 0.1  # a grain
+    hung[:, 25] -= 0.1  # a hair
+    hung[20, 8] -= 0.001  # a dent
+    expected = torch.zeros(24, 32, dtype=torch.bool)
+    expected[5, 8] = expected[:, 25] = True
+    assert torch.equal(thin_places(hung), expected)
+
+
+def test_a_hole_is_not_thin():
+    depth = torch.ones(16, 16)
+    depth[8, 8] = 5.0
+    assert not thin_places(depth).any()
+
+
+def test_rays_within_are_spread_over_their_pixel_and_follow_the_order_of_the_mask():
+    places = torch.zeros(4, 6, dtype=torch.bool)
+    places[1, 5] = places[3, 0] = True
+    xy = rays_within(places).unflatten(0, (2, RAYS_ACROSS**2))
+    torch.testing.assert_close(xy.mean(dim=1), torch.tensor([[5.5, 1.5], [0.5, 3.5]]))
+    apart = torch.pdist(xy[0])
+    torch.testing.assert_close(apart.min(), torch.tensor(1.0 / RAYS_ACROSS))
+    assert torch.equal(xy.floor(), torch.tensor([[[5.0, 1.0]], [[0.0, 3.0]]]).expand_as(xy))
+    torch.testing.assert_close(mean_within(xy.flatten(0, 1)), xy.mean(dim=1))
+    assert rays_within(torch.zeros(4, 6, dtype=torch.bool)).shape == (0, 2)
+    assert mean_within(torch.empty(0, 3)).shape == (0, 3)

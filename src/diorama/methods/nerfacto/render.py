@@ -55,8 +55,8 @@ def render_image(model: "NerfactoModel", camera: Cameras) -> RenderOutput:
     seen = _render_in_chunks(model, rays, code, mask)
     median_depth = (seen.median * rays.z_scale).view(size)
     rgb, photographed = seen.rgb, seen.photographed
-    if model.config.supersample_thin:
-        places = thin_places(median_depth)
+    places = thin_places(median_depth)
+    if model.config.supersample_thin and places.any():
         xy = rays_within(places).to(camera.intrinsics)
         within = camera.rays(torch.zeros(len(xy), dtype=torch.int64, device=xy.device), xy)
         closer = _render_in_chunks(model, within, code, mask)
@@ -80,9 +80,8 @@ def _render_in_chunks(
     mask: Bool[Tensor, "X Y Z"] | None,
 ) -> RayPicture:
     """`render_rays` of any number of rays, in bounded memory."""
-    # At least one chunk, if only an empty one: it has the columns.
-    starts = range(0, max(len(rays), 1), model.config.render_chunk)
-    parts = (rays[start : start + model.config.render_chunk] for start in starts)
+    chunk = model.config.render_chunk
+    parts = (rays[start : start + chunk] for start in range(0, len(rays), chunk))
     return RayPicture.cat([render_rays(model, part, code, mask) for part in parts])
 
 

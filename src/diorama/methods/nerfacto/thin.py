@@ -20,7 +20,9 @@ RAYS_ACROSS = 3
 
 def thin_places(depth: Float[Tensor, "H W"]) -> Bool[Tensor, "H W"]:
     """Pixels nearer than the grey closing of their depth, which fills whatever is thin."""
-    closed = -_greatest_around(-_greatest_around(depth))
+    # The first of both looks beyond the picture's edges, or the second would find less there.
+    beyond = torch.nn.functional.pad(depth, [WINDOW - 1] * 4, value=-torch.inf)
+    closed = -_greatest_around(-_greatest_around(beyond))
     return depth < (1.0 - NEARER) * closed
 
 
@@ -36,7 +38,6 @@ def mean_within(of_rays: Float[Tensor, "N *C"]) -> Float[Tensor, "K *C"]:
     return of_rays.unflatten(0, (-1, RAYS_ACROSS**2)).mean(dim=1)
 
 
-def _greatest_around(image: Float[Tensor, "H W"]) -> Float[Tensor, "H W"]:
-    """The greatest value in the window around each pixel, as far as the image reaches."""
-    pool = torch.nn.functional.max_pool2d
-    return pool(image[None], WINDOW, stride=1, padding=WINDOW // 2)[0]
+def _greatest_around(image: Float[Tensor, "H W"]) -> Float[Tensor, "h w"]:
+    """The greatest value in every window that fits into the image."""
+    return torch.nn.functional.max_pool2d(image[None], WINDOW, stride=1)[0]
