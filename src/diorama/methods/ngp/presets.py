@@ -42,9 +42,11 @@ def ngp_fast() -> TrainerConfig:
             loss="mse",
         ),
         optim=FieldOptimConfig(
-            lr=2e-2,
-            lr_final=5e-4,
+            lr=1e-2,
+            lr_final=2e-4,
+            schedule="cosine",
             warmup_steps=50,
+            beta2=0.99,
             eps=1e-15,
             weight_decay=1e-6,
         ),
