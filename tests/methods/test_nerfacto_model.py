@@ -13,12 +13,8 @@ from diorama.data.ray_manager import RayBatch, RayDataManager
 from diorama.data.scene import Scene
 from diorama.engine.optimizers import Optimizers
 from diorama.methods.nerfacto.config import NerfactoConfig
-from diorama.methods.nerfacto.model import (
-    GUIDANCE_EVERY,
-    GUIDED_STEP,
-    PLAIN_START,
-    NerfactoModel,
-)
+from diorama.methods.nerfacto.guidance import AT, EVERY
+from diorama.methods.nerfacto.model import PLAIN_START, NerfactoModel
 from diorama.methods.nerfacto.photographed import mark_photographed
 from diorama.nn.photographed_space import EPOCH, WINDOW
 from diorama.scenes import make_scene
@@ -98,12 +94,12 @@ def test_plain_surfaces_teach_the_density_alone_and_less_and_less(place):
     loss.backward()
     assert model.field.grid.table.grad is not None and model.field.grid.table.grad.abs().sum() > 0
     assert all(p.grad is None or not p.grad.any() for p in model.field.color_net.parameters())
-    model.max_steps = late = GUIDED_STEP + 100 * GUIDANCE_EVERY
+    model.max_steps = late = AT + 100 * EVERY
     assert "plainness" not in model(batch, late - 1, generator())
     outputs = model(batch, late, generator())
     model.max_steps = 10**9
     unfaded = model(batch, late, generator())
-    expected = 0.1 * GUIDANCE_EVERY * unfaded["plainness"]
+    expected = 0.1 * EVERY * unfaded["plainness"]
     torch.testing.assert_close(outputs["plainness"], expected)
 
 

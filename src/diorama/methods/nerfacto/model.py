@@ -4,7 +4,7 @@
 import math
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from diorama.cameras import Cameras, Rays
@@ -12,11 +12,10 @@ from diorama.data.ray_manager import RayBatch
 from diorama.data.scene import Scene
 from diorama.methods.nerfacto.check import check_nerfacto_config
 from diorama.methods.nerfacto.config import NerfactoConfig
+from diorama.methods.nerfacto.guidance import Guidance
 from diorama.methods.nerfacto.losses import distortion_per_ray, interlevel_loss, scale_gradient
-from diorama.methods.nerfacto.new_views import NewViews, plainness_loss
 from diorama.methods.nerfacto.photo_plainness import photo_plainness_loss
 from diorama.methods.nerfacto.photographed import mark_photographed
-from diorama.methods.nerfacto.point_rays import PointRays, point_loss
 from diorama.methods.nerfacto.render import over_background, render_image
 from diorama.methods.nerfacto.sampler import ProposalSampler
 from diorama.methods.nerfacto.samples import RaySamples
@@ -30,21 +29,7 @@ from diorama.nn.pixels import blended_over, mean_squared_error, psnr_of, weighte
 from diorama.nn.pose_refinement import PoseRefinement
 from diorama.nn.radiance_field import RadianceField
 from diorama.nn.seen_space import SeenSpace
-from diorama.ops.composite import composite_dense
-
-GUIDANCE_FALL = 0.1
-"""Points and plain surfaces say roughly where matter is; what it looks like exactly, pixels know
-better. So their losses fall to this share until training ends."""
-
-GUIDED_SHARE = 0.25
-"""In this first share of training, where matter finds its place, they join in every step."""
-
-GUIDANCE_EVERY, GUIDED_STEP = 4, 2
-"""After that in every so many steps, weighing as much more: their rays cost a third of a step. It
-is not the steps in which poses are corrected: poses then learn from pixels alone."""
-
-GUIDED_COST = 1.5
-"""Time of a step with their rays, relative to one without; measured with the preset's numbers."""
+from diorama.ops.composite import Composite, composite_dense
 
 PLAIN_START = 0.01
 """The loss on plain photographs grows from this share to all of its weight: while the rates are
@@ -80,9 +65,7 @@ class NerfactoModel(Model):
         refines = self.settings.refines_poses
         self.poses = PoseRefinement(scene.cameras, train) if refines else None
         self.exposure = ExposureGains(scene.cameras, train) if config.exposure else None
-        points = PointRays(scene) if config.point_loss > 0 else None
-        self.points = points if points is not None and len(points) else None
-        self.new_views = NewViews(scene) if config.plainness > 0 else None
+        self.guidance = Guidance(config, scene)
         # Around an object there is a background that needs no photograph.
         is_filled = config.fill_unphotographed and self.settings.frame.is_contracted
         self.photographed = PhotographedSpace(self.settings.frame) if is_filled else None
@@ -121,29 +104,13 @@ class NerfactoModel(Model):
         return groups if self.poses is None else groups | {"poses": list(self.poses.parameters())}
 
     def forward(self, batch: RayBatch, step: int, generator: torch.Generator) -> dict[str, Tensor]:
-        # Three kinds of rays go through the field together: of pixels, to points, of new views.
-        num, rays, distances, patches = len(batch.rays), [batch.rays], None, None
-        guidance = self._guidance(step)
-        if guidance > 0 and self.points is not None:
-            to_points, distances = self.points.draw(self.config.point_rays, generator)
-            rays.append(to_points)
-        if guidance > 0 and self.new_views is not None:
-            patches = self.new_views.draw(self.config.plain_patches, generator)
-            rays.append(patches)
-        image_index = torch.cat((batch.image_index, *(part.camera_index for part in rays[1:])))
-        rays = Rays.cat(rays)
-        poses_learn = self.poses is not None and step % POSES_EVERY == 0
-        if self.poses is not None:
-            with torch.set_grad_enabled(poses_learn and torch.is_grad_enabled()):
-                rays = self.poses(rays, image_index)
+        # Rays of pixels and guiding ones go through the field together, pixels first.
+        num, guides = len(batch.rays), self.guidance.draw(step, self.max_steps, generator)
+        image_index = torch.cat((batch.image_index, *(rays.camera_index for rays in guides.rays)))
+        rays = self._corrected(Rays.cat([batch.rays, *guides.rays]), image_index, step)
         samples, proposals = self.sampler.train_samples(rays, step, generator)
         code = None if self.appearance is None else self.appearance(image_index)
-        density, rgb = self.field_at(rays, samples, code)
-        if self.config.gradient_scaling:
-            # Samples close to a camera are met by many of its rays; undone, they grow floaters.
-            nearness = (samples.t / self.settings.frame.half_side).square().clamp(max=1.0)
-            density = scale_gradient(density, nearness)
-            rgb = scale_gradient(rgb, nearness[:, :, None])
+        density, rgb = self._learning_field_at(rays, samples, code)
         ray = composite_dense(density, samples.delta, rgb)
         if self.photographed is not None:
             mark_photographed(
@@ -151,41 +118,56 @@ class NerfactoModel(Model):
                 is_counted=batch.weights > 0, num_rays=step * num,
             )  # fmt: skip
 
-        background = self.background[None]
-        if self.settings.is_random:
-            background = torch.rand(len(rays), 3, generator=generator, device=rgb.device)
-        seen = over_background(ray, rgb, None if self.is_last_sample else background)
-        seen = seen[:num]
-        if self.exposure is not None:
-            seen = self.exposure(seen, batch.image_index)
-        outputs = {"target": blended_over(batch.pixels, background[:num]), "rgb": seen}
-        if self.poses is not None and poses_learn:
-            outputs["poses"] = self.poses.penalty()
-        if distances is not None:
-            which = slice(num, num + len(distances))
-            loss = point_loss(samples[which], ray.weights[which], distances, step)
-            outputs["points"] = guidance * loss
+        outputs = self._colors(batch, ray, rgb, generator)
         unit = self.settings.frame.half_side
+        outputs |= guides.losses(samples[num:], ray.weights[num:], step, unit)
         if self.config.photo_plainness > 0 and batch.num_patches > 0:
             share = PLAIN_START ** (1.0 - step / self.max_steps)
             loss = photo_plainness_loss(batch, samples, ray.weights, unit)
             outputs["photo_plainness"] = share * loss
-        if patches is not None:
-            which = slice(-len(patches), None)
-            loss = plainness_loss(patches, samples[which], ray.weights[which], unit)
-            outputs["plainness"] = guidance * loss
+        if self.poses is not None and _poses_learn(step):
+            outputs["poses"] = self.poses.penalty()
         if proposals:
             outputs["interlevel"] = interlevel_loss(samples, ray.weights.detach(), proposals)
         if self.settings.distortion > 0:
             outputs["distortion"] = distortion_per_ray(samples, ray.weights)[:num]
         return outputs
 
-    def _guidance(self, step: int) -> float:
-        """How much points and plain surfaces count in a step; 0: their rays are not drawn."""
-        fading = GUIDANCE_FALL ** (step / self.max_steps)
-        if step < GUIDED_SHARE * self.max_steps:
-            return fading
-        return fading * GUIDANCE_EVERY if step % GUIDANCE_EVERY == GUIDED_STEP else 0.0
+    def _corrected(self, rays: Rays, image_index: Int[Tensor, " R"], step: int) -> Rays:
+        """The rays as their images' poses are thought to be by now."""
+        if self.poses is None:
+            return rays
+        with torch.set_grad_enabled(_poses_learn(step) and torch.is_grad_enabled()):
+            return self.poses(rays, image_index)
+
+    def _learning_field_at(
+        self, rays: Rays, samples: RaySamples, code: Float[Tensor, "R A"] | None
+    ) -> tuple[Float[Tensor, "R S"], Float[Tensor, "R S 3"]]:
+        """`field_at`, whose gradients are weak close to the camera if the config says so.
+
+        Samples there are met by many of a camera's rays; undone, that grows floaters.
+        """
+        density, rgb = self.field_at(rays, samples, code)
+        if not self.config.gradient_scaling:
+            return density, rgb
+        nearness = (samples.t / self.settings.frame.half_side).square().clamp(max=1.0)
+        return scale_gradient(density, nearness), scale_gradient(rgb, nearness[:, :, None])
+
+    def _colors(
+        self,
+        batch: RayBatch,
+        ray: Composite,
+        rgb: Float[Tensor, "R S 3"],
+        generator: torch.Generator,
+    ) -> dict[str, Tensor]:
+        """What the rays of pixels, which come first, see, and what was photographed there."""
+        num, background = len(batch.rays), self.background[None]
+        if self.settings.is_random:
+            background = torch.rand(len(rgb), 3, generator=generator, device=rgb.device)
+        seen = over_background(ray, rgb, None if self.is_last_sample else background)[:num]
+        if self.exposure is not None:
+            seen = self.exposure(seen, batch.image_index)
+        return {"target": blended_over(batch.pixels, background[:num]), "rgb": seen}
 
     def get_loss_dict(self, outputs: dict[str, Tensor], batch: RayBatch) -> dict[str, Tensor]:
         """Squared error of the colours, and whatever else the settings give a weight."""
@@ -207,11 +189,8 @@ class NerfactoModel(Model):
         return losses
 
     def step_cost(self, step: int, max_steps: int) -> float:
-        """Steps with guidance take longer; after the first ones the mean of both kinds counts."""
-        if self.points is None and self.new_views is None:
-            return 1.0
-        share = 1.0 if step < GUIDED_SHARE * max_steps else 1 / GUIDANCE_EVERY
-        return 1.0 + share * (GUIDED_COST - 1.0)
+        """Steps with guiding rays take longer."""
+        return self.guidance.step_cost(step, max_steps)
 
     def get_metrics_dict(self, outputs: dict[str, Tensor], batch: RayBatch) -> dict[str, Tensor]:
         error = mean_squared_error(outputs["rgb"].detach(), outputs["target"], batch.weights)
@@ -250,6 +229,10 @@ class NerfactoModel(Model):
         codes = None if code is None else _per_sample(code, shape[1])
         rgb = self.field.color(geometry, directions, codes)
         return self._density(unit, geometry).view(shape), rgb.view(*shape, 3)
+
+
+def _poses_learn(step: int) -> bool:
+    return step % POSES_EVERY == 0
 
 
 def _per_sample(of_rays: Float[Tensor, "R C"], num_samples: int) -> Float[Tensor, "N C"]:
