@@ -14,6 +14,7 @@ from diorama.errors import UserError
 from diorama.methods.ngp.config import NgpConfig
 from diorama.methods.ngp.model import NgpModel
 from diorama.methods.ngp.render import render_rays
+from diorama.methods.ngp.sampler import positions_of
 from diorama.methods.ngp.settings import NgpSettings
 from diorama.methods.registry import method_config
 from diorama.scenes import make_scene
@@ -102,6 +103,31 @@ def test_the_grid_empties_and_hidden_samples_are_dropped(learned, scene):
     assert 0 < len(warm.t) < len(cold.t)
 
 
+def test_thin_samples_are_left_out_of_unbounded_scenes_in_training_and_in_pictures(scene):
+    place = replace(scene, kind="unbounded", has_alpha=False)
+    model = trained(TINY, place, 8)
+    rays = batch_of(scene, rays=256).rays
+    every, _ = model._visible_samples(rays, 0, generator())
+    some, _ = model._visible_samples(rays, TINY.grid_warmup, generator())
+    with torch.no_grad():
+        alpha = -torch.expm1(-model.density_at(positions_of(some, rays)) * some.delta)
+    assert 0 < model.sampler.min_alpha <= 0.01
+    assert 0 < len(some.t) < len(every.t)
+    assert alpha.min() >= 0.999 * model.sampler.min_alpha
+    opacity = render_rays(model, rays, None).opacity
+    model.sampler.mean_thickness.fill_(0.0)
+    assert (render_rays(model, rays, None).opacity >= opacity - 2e-3).all()
+    model.sampler.mean_thickness.fill_(1.0)
+    model.sampler.settings = replace(model.settings, min_alpha=0.5)
+    assert render_rays(model, rays, None).opacity.sum() < 0.5 * opacity.sum()
+
+
+def test_fog_is_never_left_out_altogether(scene):
+    model = model_of(TINY, replace(scene, kind="unbounded", has_alpha=False))
+    model.sampler.mean_thickness.fill_(1e-5)
+    assert model.sampler.min_alpha == pytest.approx(1e-5)
+
+
 def test_culling_changes_no_pixel(learned, scene):
     batch = batch_of(scene, rays=256)
     learned.sampler.config = replace(TINY, grid_warmup=20_000, grid_every=1 << 20)
@@ -186,6 +212,7 @@ def test_unbounded_scenes_have_nested_grids_cones_and_contraction(scene):
     assert settings.cone > 0
     assert settings.field_frame.is_contracted
     assert not settings.is_random
+    assert (settings.min_alpha, settings.distortion, settings.render_steps) == (0.01, 0.002, 1)
     spread = NgpSettings.of(replace(TINY, contract=False), replace(scene, kind="unbounded"))
     assert spread.field_frame.half_side == pytest.approx(16 * spread.grid_frame.half_side)
     model = trained(replace(TINY, grid_levels=3), replace(scene, kind="unbounded"), 3)
@@ -212,7 +239,8 @@ def test_the_scale_of_a_scene_does_not_matter(scene):
 @pytest.mark.parametrize(
     ("changes", "flag"),
     [({"features": 3}, "--model.features"), ({"levels": 0}, "--model.levels"),
-     ({"max_resolution": 8}, "--model.max-resolution"), ({"cone": -1.0}, "--model.cone")],
+     ({"max_resolution": 8}, "--model.max-resolution"), ({"cone": -1.0}, "--model.cone"),
+     ({"min_alpha": 1.0}, "--model.min-alpha")],
 )  # fmt: skip
 def test_impossible_options_are_refused_by_name(scene, changes, flag):
     with pytest.raises(UserError, match=flag):

@@ -91,7 +91,7 @@ class OccupancyGrid(nn.Module):
         for level in range(self.levels):
             cells = self._cells_to_visit(level, generator, all_cells, share)
             self._look_at(level, cells, thickness, generator)
-        torch.gt(self.values, min(self._mean(), self.threshold), out=self.is_occupied)
+        torch.gt(self.values, min(self.mean(), self.threshold), out=self.is_occupied)
         self.box.copy_(self._occupied_box())
 
     def _look_at(
@@ -108,7 +108,7 @@ class OccupancyGrid(nn.Module):
             seen = thickness(self._random_points_in(level, chunk, generator))
             values.scatter_reduce_(0, chunk, seen.to(values), "amax")
 
-    def _mean(self) -> float:
+    def mean(self) -> float:
         """Mean value of the cells that are looked at."""
         if self.values.amin() >= 0:
             return self.values.mean().item()

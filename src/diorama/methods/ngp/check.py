@@ -13,6 +13,7 @@ LIMITS = {
     "grid_share": (1, 1 << 20),
     "march_steps": (1, 1 << 16),
     "cone": (0, 1),
+    "min_alpha": (0, 0.5),
     "sample_budget": (1, 1 << 30),
     "max_rays": (1, 1 << 24),
     "distortion": (0, 1e6),

@@ -52,17 +52,22 @@ class NgpConfig(ModelConfig):
     """Steps along the diagonal of the scene's box."""
     cone: float | None = None
     """Steps grow with this times the distance; unset: 0, and 1/256 for unbounded scenes."""
+    min_alpha: float | None = None
+    """Samples less opaque than this and than the mean cell are left out once the grid is warm, so
+    that fog explains nothing; unset: 0, and 0.01 for unbounded scenes."""
     sample_budget: int = 1 << 18
     """Samples per training step; the number of rays follows it."""
     max_rays: int = 1 << 14
     """Rays per training step at most."""
     loss: Literal["mse", "huber"] = "huber"
     """Error of a colour: squared, or linear beyond 0.1."""
-    distortion: float = 0.0
-    """Weight of the distortion loss, which pulls a ray's samples together."""
+    distortion: float | None = None
+    """Weight of the distortion loss, which pulls a ray's samples together; unset: 0, and 0.002 for
+    unbounded scenes."""
     opacity: float = 0.0
     """Weight of the entropy of a ray's opacity: rays become opaque or empty."""
-    render_steps: int = 2
-    """Renderings take so many steps for one of training, which has jitter to average over."""
+    render_steps: int | None = None
+    """Renderings take so many steps for one of training, which has jitter to average over; unset:
+    2, and 1 for unbounded scenes, whose rays have many."""
     render_chunk: int = 1 << 16
     """Rays rendered at once; bounds the memory of rendering, not the picture."""

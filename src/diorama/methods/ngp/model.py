@@ -100,7 +100,7 @@ class NgpModel(Model):
             "rgb": ray.values + (1.0 - ray.opacity[:, None]) * background,
             "opacity": ray.opacity,
         }
-        if self.config.distortion > 0:
+        if self.settings.distortion > 0:
             side = 2.0 * self.settings.grid_frame.half_side
             outputs["distortion"] = distortion(
                 ray.weights, samples.t / side, samples.delta / side, samples.ray_offsets
@@ -116,7 +116,7 @@ class NgpModel(Model):
             error = functional.smooth_l1_loss(rgb, target, reduction="none", beta=HUBER_DELTA)
             losses = {"rgb": weighted_mean(error, batch.weights)}
         if "distortion" in outputs:
-            losses["distortion"] = self.config.distortion * outputs["distortion"].mean()
+            losses["distortion"] = self.settings.distortion * outputs["distortion"].mean()
         if self.config.opacity > 0:
             losses["opacity"] = self.config.opacity * _entropy(outputs["opacity"]).mean()
         if self.poses is not None:
@@ -169,7 +169,10 @@ class NgpModel(Model):
             return samples, None
         features = self.field.grid(self.settings.field_frame.to_unit(positions_of(samples, fixed)))
         density = self.field.density(self.field.density_net(features))
-        kept, offsets = cull(density, samples.delta, samples.ray_offsets, HIDDEN_TRANSMITTANCE)
+        kept, offsets = cull(
+            density, samples.delta, samples.ray_offsets,
+            HIDDEN_TRANSMITTANCE, self.sampler.min_alpha,
+        )  # fmt: skip
         self.sampler.note_cost(len(kept) + len(samples.t) / LOOK_COST, len(rays))
         t, delta, ray = (x.index_select(0, kept) for x in (samples.t, samples.delta, samples.ray))
         visible = Marched(t, delta, ray, offsets, samples.t_next)

@@ -14,11 +14,13 @@ from diorama.model import RenderOutput
 from diorama.nn.rows import rows
 from diorama.nn.surface_normals import surface_normals
 from diorama.ops.composite import composite
+from diorama.ops.cull import cull
 
 if TYPE_CHECKING:
     from diorama.methods.ngp.model import NgpModel
 
 ENOUGH_OPACITY = 1.0 - 1e-3  # what is behind it changes no 8-bit pixel
+HIDDEN = 1e-4  # transmittance within a round below which a sample has no colour
 ROUND_SAMPLES = 1 << 17  # samples of one round; rays that are left share them
 MIN_ROUND, MAX_ROUND = 4, 64  # samples of one ray in one round
 SURFACE_OPACITY = 0.5
@@ -65,20 +67,25 @@ def render_rays(model: "NgpModel", rays: Rays, code: Float[Tensor, " A"] | None)
     opacity = torch.zeros_like(near)
     alive: Int[Tensor, " A"] = (far > near).nonzero().flatten()
     start = near[alive]
+    min_alpha = model.sampler.min_alpha / model.settings.render_steps
     while len(alive):
         count = min(max(ROUND_SAMPLES // len(alive), MIN_ROUND), MAX_ROUND)
         part = rays[alive]
         samples = model.sampler.march_on(part, start, far[alive], count)
         unit = model.settings.field_frame.to_unit(positions_of(samples, part))
         geometry = model.field.geometry(unit)
+        density = model.field.density(geometry)
+        kept, offsets = cull(density, samples.delta, samples.ray_offsets, HIDDEN, min_alpha)
+        geometry, density, delta, t, ray = (
+            x.index_select(0, kept)
+            for x in (geometry, density, samples.delta, samples.t, samples.ray)
+        )
         colors = model.field.color(
             geometry,
-            rows(directions[alive], samples.ray),
+            rows(directions[alive], ray),
             None if code is None else code.expand(len(geometry), -1),
         )
-        values = torch.cat((colors, samples.t[:, None]), dim=1)
-        density = model.field.density(geometry)
-        more = composite(density, samples.delta, values, samples.ray_offsets)
+        more = composite(density, delta, torch.cat((colors, t[:, None]), dim=1), offsets)
 
         light = 1.0 - opacity[alive]
         rgb[alive] += light[:, None] * more.values[:, :3]

@@ -27,6 +27,7 @@ class OccupancySampler(nn.Module):
 
     samples_per_ray: Tensor
     occupied_share: Tensor
+    mean_thickness: Tensor
 
     def __init__(self, config: NgpConfig, settings: NgpSettings):
         super().__init__()
@@ -34,12 +35,14 @@ class OccupancySampler(nn.Module):
         self.grid = OccupancyGrid(config.grid_resolution, levels=settings.grid_levels)
         self.register_buffer("samples_per_ray", torch.zeros(()))
         self.register_buffer("occupied_share", torch.ones(()))
+        self.register_buffer("mean_thickness", torch.zeros(()))
 
     def reset(self) -> None:
         """Forget the grid and what a ray costs."""
         self.grid.reset()
         self.samples_per_ray.zero_()
         self.occupied_share.fill_(1.0)
+        self.mean_thickness.zero_()
 
     def is_warm(self, step: int) -> bool:
         """Whether the grid has been looked at long enough to cull by the field's own density."""
@@ -56,6 +59,13 @@ class OccupancySampler(nn.Module):
         all_cells = not self.is_warm(step)
         self.grid.update(thickness, generator, all_cells=all_cells, share=self.config.grid_share)
         self.occupied_share.copy_(self.grid.is_occupied.float().mean())
+        self.mean_thickness.fill_(self.grid.mean())
+
+    @property
+    def min_alpha(self) -> float:
+        """Samples of training that are less opaque are left out. Not above the mean cell's
+        thickness: of a field that is thin everywhere, nothing would be left to learn from."""
+        return min(self.settings.min_alpha, self.mean_thickness.item())
 
     def span(self, rays: Rays) -> tuple[Float[Tensor, " R"], Float[Tensor, " R"]]:
         """Distances at which each ray enters and leaves the outermost grid; near > far: never."""
@@ -73,7 +83,7 @@ class OccupancySampler(nn.Module):
         self, rays: Rays, near: Float[Tensor, " R"], far: Float[Tensor, " R"], max_samples: int
     ) -> Marched:
         """At most `max_samples` samples per ray from `near` on, as finely as pictures want it."""
-        return self._march(rays, near, far, self.config.render_steps, None, max_samples)
+        return self._march(rays, near, far, self.settings.render_steps, None, max_samples)
 
     def _march(
         self,

@@ -24,6 +24,10 @@ class NgpSettings:
     near: float
     step: float
     cone: float
+    min_alpha: float
+    """Of one step of training; a finer one is as much less opaque."""
+    render_steps: int
+    distortion: float
     background: Vector
     is_random: bool
     """Whether training draws a background of its own for each ray."""
@@ -38,6 +42,8 @@ class NgpSettings:
         inner = SceneFrame.cube_of(scene, is_contracted=contract)
         # Contracted, the field spans all of space; otherwise it must span the outermost grid.
         outer = inner if contract else inner.grown(2.0 ** (levels - 1))
+        min_alpha = 0.01 if is_unbounded else 0.0
+        distortion = 0.002 if is_unbounded else 0.0
         is_random = config.background == "random" or (
             config.background == "auto" and scene.has_alpha
         )
@@ -48,6 +54,9 @@ class NgpSettings:
             near=scene.bounds.near,
             step=2.0 * math.sqrt(3.0) * inner.half_side / config.march_steps,
             cone=cone,
+            min_alpha=min_alpha if config.min_alpha is None else config.min_alpha,
+            render_steps=config.render_steps or (1 if is_unbounded else 2),
+            distortion=distortion if config.distortion is None else config.distortion,
             background=_background(config, scene),
             is_random=is_random,
         )
