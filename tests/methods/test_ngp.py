@@ -212,7 +212,7 @@ def test_unbounded_scenes_have_nested_grids_cones_and_contraction(scene):
     assert settings.cone > 0
     assert settings.field_frame.is_contracted
     assert not settings.is_random
-    assert (settings.min_alpha, settings.distortion, settings.render_steps) == (0.01, 0.002, 1)
+    assert (settings.min_alpha, settings.distortion, settings.render_steps) == (0.01, 0.0005, 1)
     spread = NgpSettings.of(replace(TINY, contract=False), replace(scene, kind="unbounded"))
     assert spread.field_frame.half_side == pytest.approx(16 * spread.grid_frame.half_side)
     model = trained(replace(TINY, grid_levels=3), replace(scene, kind="unbounded"), 3)

@@ -62,7 +62,7 @@ class NgpConfig(ModelConfig):
     loss: Literal["mse", "huber"] = "huber"
     """Error of a colour: squared, or linear beyond 0.1."""
     distortion: float | None = None
-    """Weight of the distortion loss, which pulls a ray's samples together; unset: 0, and 0.002 for
+    """Weight of the distortion loss, which pulls a ray's samples together; unset: 0, and 0.0005 for
     unbounded scenes."""
     opacity: float = 0.0
     """Weight of the entropy of a ray's opacity: rays become opaque or empty."""

@@ -43,7 +43,7 @@ class NgpSettings:
         # Contracted, the field spans all of space; otherwise it must span the outermost grid.
         outer = inner if contract else inner.grown(2.0 ** (levels - 1))
         min_alpha = 0.01 if is_unbounded else 0.0
-        distortion = 0.002 if is_unbounded else 0.0
+        distortion = 0.0005 if is_unbounded else 0.0
         is_random = config.background == "random" or (
             config.background == "auto" and scene.has_alpha
         )
