@@ -111,6 +111,9 @@ def test_thin_samples_are_left_out_of_unbounded_scenes_in_training_and_in_pictur
     some, _ = model._visible_samples(rays, TINY.grid_warmup, generator())
     with torch.no_grad():
         alpha = -torch.expm1(-model.density_at(positions_of(some, rays)) * some.delta)
+    assert model.sampler.mean_thickness.item() == pytest.approx(
+        model.sampler.grid.values.mean().item()
+    )
     assert 0 < model.sampler.min_alpha <= 0.01
     assert 0 < len(some.t) < len(every.t)
     assert alpha.min() >= 0.999 * model.sampler.min_alpha

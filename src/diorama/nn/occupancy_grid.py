@@ -83,16 +83,18 @@ class OccupancyGrid(nn.Module):
         generator: torch.Generator,
         all_cells: bool = False,
         share: int = DENSE_SHARE,
-    ) -> None:
-        """Look at some cells (or all) again and set the bits anew.
+    ) -> float:
+        """Look at some cells (or all) again and set the bits anew; the mean value of all cells.
 
         In each level these are 1/share of the cells, and as many (or all) of the occupied ones.
         """
         for level in range(self.levels):
             cells = self._cells_to_visit(level, generator, all_cells, share)
             self._look_at(level, cells, thickness, generator)
-        torch.gt(self.values, min(self.mean(), self.threshold), out=self.is_occupied)
+        mean = self._mean()
+        torch.gt(self.values, min(mean, self.threshold), out=self.is_occupied)
         self.box.copy_(self._occupied_box())
+        return mean
 
     def _look_at(
         self,
@@ -108,7 +110,7 @@ class OccupancyGrid(nn.Module):
             seen = thickness(self._random_points_in(level, chunk, generator))
             values.scatter_reduce_(0, chunk, seen.to(values), "amax")
 
-    def mean(self) -> float:
+    def _mean(self) -> float:
         """Mean value of the cells that are looked at."""
         if self.values.amin() >= 0:
             return self.values.mean().item()

@@ -15,7 +15,7 @@ from diorama.data.scene import Scene
 from diorama.methods.ngp.check import check_ngp_config
 from diorama.methods.ngp.config import NgpConfig
 from diorama.methods.ngp.render import render_image
-from diorama.methods.ngp.sampler import OccupancySampler, positions_of
+from diorama.methods.ngp.sampler import HIDDEN_TRANSMITTANCE, OccupancySampler, positions_of
 from diorama.methods.ngp.settings import NgpSettings
 from diorama.model import Model, RenderOutput
 from diorama.nn.appearance import Appearance
@@ -29,7 +29,6 @@ from diorama.ops.cull import cull
 from diorama.ops.distortion import distortion
 from diorama.ops.march import Marched
 
-HIDDEN_TRANSMITTANCE = 1e-4  # a sample behind this much matter changes no pixel
 LOOK_COST = 4  # looking at a density without gradients costs a quarter of a training sample
 HUBER_DELTA = 0.1
 EARLY_SHARE, EARLY_STEPS = 0.3, 500  # the first steps are so much shorter, and it fades so (lego)

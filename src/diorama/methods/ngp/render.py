@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from diorama.cameras import Cameras, Rays
-from diorama.methods.ngp.sampler import positions_of
+from diorama.methods.ngp.sampler import HIDDEN_TRANSMITTANCE, positions_of
 from diorama.model import RenderOutput
 from diorama.nn.rows import rows
 from diorama.nn.surface_normals import surface_normals
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from diorama.methods.ngp.model import NgpModel
 
 ENOUGH_OPACITY = 1.0 - 1e-3  # what is behind it changes no 8-bit pixel
-HIDDEN = 1e-4  # transmittance within a round below which a sample has no colour
 ROUND_SAMPLES = 1 << 17  # samples of one round; rays that are left share them
 MIN_ROUND, MAX_ROUND = 4, 64  # samples of one ray in one round
 SURFACE_OPACITY = 0.5
@@ -75,7 +74,9 @@ def render_rays(model: "NgpModel", rays: Rays, code: Float[Tensor, " A"] | None)
         unit = model.settings.field_frame.to_unit(positions_of(samples, part))
         geometry = model.field.geometry(unit)
         density = model.field.density(geometry)
-        kept, offsets = cull(density, samples.delta, samples.ray_offsets, HIDDEN, min_alpha)
+        kept, offsets = cull(
+            density, samples.delta, samples.ray_offsets, HIDDEN_TRANSMITTANCE, min_alpha
+        )
         geometry, density, delta, t, ray = (
             x.index_select(0, kept)
             for x in (geometry, density, samples.delta, samples.t, samples.ray)

@@ -16,6 +16,7 @@ from diorama.ops.march import Marched, march
 
 Density = Callable[[Float[Tensor, "N 3"]], Float[Tensor, " N"]]
 MIN_RAYS = 64
+HIDDEN_TRANSMITTANCE = 1e-4  # a sample behind this much matter changes no pixel
 
 
 class OccupancySampler(nn.Module):
@@ -56,10 +57,11 @@ class OccupancySampler(nn.Module):
         def thickness(unit: Float[Tensor, "N 3"]) -> Float[Tensor, " N"]:
             return density(self.settings.grid_frame.from_unit(unit)) * self.settings.step
 
-        all_cells = not self.is_warm(step)
-        self.grid.update(thickness, generator, all_cells=all_cells, share=self.config.grid_share)
+        mean = self.grid.update(
+            thickness, generator, all_cells=not self.is_warm(step), share=self.config.grid_share
+        )
+        self.mean_thickness.fill_(mean)
         self.occupied_share.copy_(self.grid.is_occupied.float().mean())
-        self.mean_thickness.fill_(self.grid.mean())
 
     @property
     def min_alpha(self) -> float:
